@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+
+#include "kcdata/format.hpp"
+#include "kcdata/result.hpp"
+
+namespace kcdata {
+
+/// The allocation callback of a Writer: supplies the next chunk when an item does not fit.
+class Extender {
+  public:
+    /// `used` bytes of the current chunk hold items; the rest of it may be given away.
+    /// Returns a chunk of at least `needed` bytes, 8-byte aligned, or an empty span when there is
+    /// none. Any context the writer is used in, quiesced included: must not block or allocate.
+    virtual std::span<std::byte> next_chunk(std::size_t used, std::size_t needed) = 0;
+
+  protected:
+    ~Extender() = default;
+};
+
+/// Appends kcdata items to a buffer it does not own.
+///
+/// Every append either writes a whole item (header, payload, zeroed padding) or changes nothing and
+/// returns the error. Room for the BUFFER_END header is always kept. No locks, no allocation: may
+/// be used in any context, by one CPU at a time. The facts followed are those of
+/// osfmk/kern/kern_cdata.c.
+///
+/// Errors: KERN_INSUFFICIENT_BUFFER_SIZE (does not fit, and no extender or it has nothing left),
+/// KERN_INVALID_ARGUMENT (a size overflows 32 bits, or a description is longer than 31 bytes).
+class Writer {
+  public:
+    Writer() = default;
+    /// Writes into `buffer` (8-byte aligned), without a BEGIN item: a chunk, or use begin() first.
+    explicit Writer(std::span<std::byte> buffer, Extender* extender = nullptr)
+        : buffer_(buffer), extender_(extender) {}
+
+    /// Writes the BEGIN item of a buffer of the kind `magic` names.
+    kern_return begin(std::uint32_t magic);
+    /// Writes BUFFER_END in the room kept for it. Nothing may be appended afterwards.
+    kern_return end();
+
+    /// Appends an item of `size` payload bytes and returns the zeroed payload for the caller to
+    /// fill. The span stays valid as long as the buffer: chunks never move.
+    Result<std::span<std::byte>> reserve(std::uint32_t type, std::size_t size);
+    /// The same for an array of `count` elements of `element_size` bytes.
+    Result<std::span<std::byte>> reserve_array(std::uint32_t element_type, std::size_t element_size,
+                                               std::size_t count);
+
+    kern_return append(std::uint32_t type, std::span<const std::byte> payload);
+    template <typename T>
+    kern_return append_value(std::uint32_t type, const T& value) {
+        static_assert(std::is_trivially_copyable_v<T>);
+        return append(type, std::as_bytes(std::span<const T, 1>(&value, 1)));
+    }
+    template <typename T>
+    kern_return append_array(std::uint32_t element_type, std::span<const T> elements) {
+        static_assert(std::is_trivially_copyable_v<T>);
+        auto payload = reserve_array(element_type, sizeof(T), elements.size());
+        if (!payload.ok())
+            return payload.error();
+        if (!elements.empty())
+            std::memcpy(payload.value().data(), elements.data(), elements.size_bytes());
+        return KERN_SUCCESS;
+    }
+
+    kern_return container_begin(std::uint32_t container_type, std::uint64_t id);
+    kern_return container_end(std::uint64_t id);
+    /// Takes back a container_begin that nothing was appended after; KERN_INVALID_ARGUMENT
+    /// otherwise.
+    kern_return undo_container_begin();
+
+    /// A u32 or u64 that carries its own name (at most 31 characters).
+    kern_return append_uint32_with_description(const char* description, std::uint32_t value);
+    kern_return append_uint64_with_description(const char* description, std::uint64_t value);
+
+    /// Copies whole items that another Writer made (a chunk) as they are.
+    kern_return append_items(std::span<const std::byte> items);
+
+    /// Bytes of the current chunk that hold items. Does not count the room kept for BUFFER_END.
+    std::size_t used() const { return used_; }
+    std::span<std::byte> buffer() const { return buffer_; }
+
+  private:
+    Result<std::span<std::byte>> reserve_item(std::uint32_t type, std::size_t size,
+                                              std::size_t padding, std::uint64_t flags);
+
+    std::span<std::byte> buffer_{};
+    std::size_t used_ = 0;
+    std::size_t last_container_begin_ = SIZE_MAX;
+    Extender* extender_ = nullptr;
+};
+
+}  // namespace kcdata

@@ -1,0 +1,216 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kcdata/result.hpp"
+
+namespace stackshot {
+
+/// Number of a CPU, 0 to cpu_count - 1. Not an MPIDR.
+using CpuIndex = std::uint32_t;
+inline constexpr CpuIndex no_cpu = UINT32_MAX;
+/// Largest number of CPUs the collector has per-CPU state for.
+inline constexpr CpuIndex max_cpus = 64;
+/// A set of CPUs, bit n for CPU n.
+using CpuMask = std::uint64_t;
+
+/// Proof that this CPU runs inside a trap: interrupts off, every other CPU stopped or marked
+/// absent. Only the stop path can make one, by deriving from it. A function that takes a Quiesced&
+/// takes no lock a stopped CPU may hold, allocates nothing, prints nothing, and follows no pointer
+/// unchecked.
+class Quiesced {
+  public:
+    Quiesced(const Quiesced&) = delete;
+    Quiesced& operator=(const Quiesced&) = delete;
+    /// The CPU this token was made for and is used on.
+    CpuIndex cpu() const { return cpu_; }
+
+  protected:
+    explicit Quiesced(CpuIndex cpu) : cpu_(cpu) {}
+    ~Quiesced() = default;
+
+  private:
+    CpuIndex cpu_;
+};
+
+/// Names a task or thread of the system; its address there, never followed by the collector.
+enum class TaskRef : std::uint64_t { none = 0 };
+enum class ThreadRef : std::uint64_t { none = 0 };
+
+/// What the collector records of a task. Times are in absolute time units.
+struct TaskFacts {
+    std::uint64_t unique_pid = 0;
+    std::int32_t pid = 0;
+    char name[32] = {};
+    std::uint64_t ss_flags = 0;  ///< task_snapshot_flags
+    bool is_kernel = false;      ///< kernel_task: carries the kernel's load information
+    bool active = true;
+    std::uint64_t user_time_in_terminated_threads = 0;
+    std::uint64_t system_time_in_terminated_threads = 0;
+    std::uint64_t start_seconds = 0;  ///< since the epoch
+    std::uint64_t start_time = 0;     ///< absolute time
+    std::uint64_t task_size = 0;      ///< bytes
+    std::uint64_t max_resident_size = 0;
+    std::uint32_t suspend_count = 0;
+    std::uint32_t faults = 0;
+    std::uint32_t thread_count = 0;
+};
+
+/// What the collector records of a thread. Times are in absolute time units.
+struct ThreadFacts {
+    std::uint64_t thread_id = 0;
+    std::uint64_t thread_address = 0;
+    char name[64] = {};
+    std::uint64_t wait_event = 0;
+    std::uint64_t continuation = 0;
+    std::uint64_t total_syscalls = 0;
+    std::uint64_t user_time = 0;
+    std::uint64_t system_time = 0;
+    std::uint64_t runnable_time = 0;
+    std::uint64_t last_run_time = 0;
+    std::uint64_t last_made_runnable_time = 0;
+    std::uint64_t ss_flags = 0;  ///< thread_snapshot_flags the kernel knows, kThreadOnCore included
+    std::uint32_t state = 0;     ///< SS_TH_*
+    std::uint32_t sched_flags = 0;
+    std::int16_t base_priority = 0;
+    std::int16_t sched_priority = 0;
+    /// CPU the thread is on, or ran on last; no_cpu when it never ran.
+    CpuIndex last_cpu = no_cpu;
+};
+
+/// The registers a stack walk begins with or continues from.
+struct Registers {
+    std::uint64_t pc = 0;
+    std::uint64_t lr = 0;  ///< x30
+    std::uint64_t fp = 0;  ///< x29
+    std::uint64_t sp = 0;
+};
+
+/// Where a thread's stack walk starts.
+struct StackFacts {
+    Registers registers{};
+    /// True: the PC is where an exception interrupted the thread (any instruction; the frame record
+    /// may not be set up, the return address may still be in LR). False: the PC is a return address
+    /// behind a call, where the frame record of the function is complete.
+    bool interrupted = false;
+    /// The thread's stack, [low, high). Frame records outside of it and of the `other` stack (an
+    /// interrupt or exception stack, empty when there is none) are not followed.
+    std::uint64_t low = 0, high = 0;
+    std::uint64_t other_low = 0, other_high = 0;
+};
+
+/// Conversion of absolute time to nanoseconds: t * numer / denom.
+struct Timebase {
+    std::uint32_t numer = 1;
+    std::uint32_t denom = 1;
+};
+
+/// Constant facts of the running system for the global records. Strings are NUL-terminated and live
+/// as long as the system.
+struct SystemFacts {
+    const char* os_version = "";
+    const char* os_build_version = "";
+    const char* boot_args = "";
+    std::uint32_t page_size = 0;
+    std::uint64_t memory_size = 0;  ///< bytes of RAM
+    Timebase timebase{};
+    std::uint64_t kernel_load_address = 0;  ///< of the image as linked (unslid), goes with build_id
+    std::uint8_t kernel_uuid[16] = {};      ///< first 16 bytes of the GNU build-id
+    CpuIndex cpu_count = 1;
+    CpuIndex cluster_count = 1;
+};
+
+/// The free, used and wired memory of the machine, in pages.
+struct MemoryFacts {
+    std::uint32_t free_pages = 0;
+    std::uint32_t active_pages = 0;
+    std::uint32_t wired_pages = 0;
+};
+
+/// What a capture does on each CPU while the world is stopped. Implemented by the collector.
+class TrapBody {
+  public:
+    /// On every CPU that stops in time, the caller included, interrupts off, before it acknowledges
+    /// the stop; other CPUs may still run. Must only touch per-CPU state and atomics.
+    virtual void cpu_preflight(CpuIndex cpu) = 0;
+    /// On the CPU that called trap(), once every other CPU has acknowledged or is absent.
+    virtual void initiator(Quiesced& quiesced) = 0;
+    /// On every other CPU that acknowledged in time; may start before initiator() does.
+    virtual void auxiliary(Quiesced& quiesced) = 0;
+
+  protected:
+    ~TrapBody() = default;
+};
+
+/// What a trap did.
+struct TrapOutcome {
+    CpuMask stopped = 0;               ///< CPUs that took part, the caller included
+    CpuMask absent = 0;                ///< CPUs that did not answer within the ack timeout
+    std::uint64_t interrupts_off = 0;  ///< absolute time from interrupts off to on again
+};
+
+/// What the collector needs of a kernel: the narrow waist. The kernel implements it once, on real
+/// memory; tests implement it with host threads as CPUs and hostile data.
+///
+/// Functions that take a Quiesced& are called inside a trap, on several CPUs at once. They read
+/// kernel memory only through checked reads and answer KERN_FAILURE where a list or object is
+/// corrupt.
+class System {
+  public:
+    // Any thread context, interrupts on.
+    virtual const SystemFacts& facts() const = 0;
+    /// Numbers to size a capture by; they may change before the trap.
+    virtual std::size_t task_count() = 0;
+    virtual std::size_t thread_count() = 0;
+    /// Zeroed memory, page aligned; empty when there is none. May block.
+    virtual std::span<std::byte> allocate(std::size_t size) = 0;
+    /// Frees what allocate() returned, or a page-aligned tail of it.
+    virtual void free(std::span<std::byte> memory) = 0;
+    /// The lock that serializes ordinary captures. try_lock: false when it is held.
+    virtual void lock() = 0;
+    virtual bool try_lock() = 0;
+    virtual void unlock() = 0;
+
+    /// Stops the world, runs `body` on all CPUs, resumes. Thread context, interrupts on; the
+    /// calling thread's stack is walked from its call of this function.
+    virtual TrapOutcome trap(TrapBody& body) = 0;
+
+    // Any context.
+    virtual std::uint64_t absolute_time() const = 0;
+    virtual std::uint64_t microseconds_since_epoch() const = 0;
+    virtual CpuIndex current_cpu() const = 0;
+    virtual CpuIndex cluster_of(CpuIndex cpu) const = 0;
+    /// One turn of a spin loop: waits for signal_waiters() or an event, or just relaxes.
+    virtual void wait_for_event() = 0;
+    virtual void signal_event() = 0;
+
+    // Inside a trap.
+    /// The task behind `previous` in the kernel's task list (TaskRef::none: the first one);
+    /// TaskRef::none at the end. KERN_FAILURE: the list is corrupt.
+    virtual kcdata::Result<TaskRef> next_task(Quiesced&, TaskRef previous) = 0;
+    /// The thread behind `previous` in the list of `task`.
+    virtual kcdata::Result<ThreadRef> next_thread(Quiesced&, TaskRef task, ThreadRef previous) = 0;
+    virtual kcdata::kern_return task_facts(Quiesced&, TaskRef task, TaskFacts& facts) = 0;
+    virtual kcdata::kern_return thread_facts(Quiesced&, ThreadRef thread, ThreadFacts& facts) = 0;
+    /// KERN_NOT_IN_SET: the thread has no kernel stack.
+    virtual kcdata::kern_return stack_facts(Quiesced&, ThreadRef thread, StackFacts& facts) = 0;
+    virtual MemoryFacts memory_facts(Quiesced&) = 0;
+    /// CPUs that did not answer the stop of this trap.
+    virtual CpuMask absent_cpus(Quiesced&) = 0;
+    /// Reads one 8-byte aligned word of kernel memory without faulting; false if it is unreadable.
+    virtual bool read_word(Quiesced&, std::uint64_t address, std::uint64_t& value) = 0;
+    /// If `return_address`, found in the frame record at `frame_record`, lies in the exception
+    /// entry code, the registers the exception interrupted; false otherwise.
+    virtual bool interrupted_registers(Quiesced&, std::uint64_t return_address,
+                                       std::uint64_t frame_record, Registers& registers) = 0;
+    /// The image's .eh_frame_hdr and .eh_frame as one contiguous span starting at .eh_frame_hdr,
+    /// and the address it is linked at; empty when the image has none.
+    virtual std::span<const std::byte> unwind_tables(std::uint64_t& address) const = 0;
+
+  protected:
+    ~System() = default;
+};
+
+}  // namespace stackshot
