@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stackshot/system.hpp"
+
+/// The narrow header through which locks, wait queues, the scheduler and the quiesce protocol see
+/// the machine. Implemented for the target over platform/arm64, and by a fake in test/unit/kernel
+/// where host threads are the CPUs, so that the same kernel code runs under TSan.
+namespace kernel {
+
+using stackshot::CpuIndex;
+using stackshot::CpuMask;
+using stackshot::max_cpus;
+using stackshot::no_cpu;
+
+namespace machine {
+
+/// The CPU this runs on. With interrupts on the answer may be stale at once.
+CpuIndex current_cpu();
+/// CPUs that are online and answer interrupts.
+CpuMask online_cpus();
+
+/// Whether IRQs are unmasked on this CPU.
+bool interrupts_enabled();
+/// Masks IRQs on this CPU; returns whether they were unmasked before.
+bool interrupts_disable();
+/// Unmasks IRQs if `enabled`; the value interrupts_disable() returned.
+void interrupts_restore(bool enabled);
+
+/// Waits for an event (WFE); may return early. Never the only thing a loop depends on.
+void wait_for_event();
+/// Wakes every CPU in wait_for_event() (DSB ISHST; SEV): stores before it are visible to them
+/// first.
+void send_event();
+/// Idles until an interrupt is pending (WFI), with IRQs masked or not.
+void wait_for_interrupt();
+
+/// Absolute time in timer ticks (CNTVCT_EL0), monotonic over all CPUs.
+std::uint64_t absolute_time();
+/// Ticks of absolute_time() per second (CNTFRQ_EL0).
+std::uint64_t ticks_per_second();
+
+/// Makes `cpu` look at its run queue soon (SGI).
+void send_reschedule(CpuIndex cpu);
+/// Makes every CPU in `cpus` enter the quiesce protocol (SGI).
+void send_stop(CpuMask cpus);
+
+}  // namespace machine
+}  // namespace kernel
