@@ -28,13 +28,18 @@ bool interrupts_disable();
 /// Unmasks IRQs if `enabled`; the value interrupts_disable() returned.
 void interrupts_restore(bool enabled);
 
-/// Waits for an event (WFE); may return early. Never the only thing a loop depends on.
+/// Waits for an event (WFE); may return early. Never the only thing a loop depends on. The event
+/// stream of the generic timer (CNTKCTL_EL1.EVNTEN) bounds it, so that a loop around it can watch a
+/// deadline when nobody sends an event.
 void wait_for_event();
 /// Wakes every CPU in wait_for_event() (DSB ISHST; SEV): stores before it are visible to them
 /// first.
 void send_event();
 /// Idles until an interrupt is pending (WFI), with IRQs masked or not.
 void wait_for_interrupt();
+/// Stops this CPU for good: interrupts off, WFI forever. On the host it leaves the fake CPU by an
+/// exception.
+[[noreturn]] void halt();
 
 /// Absolute time in timer ticks (CNTVCT_EL0), monotonic over all CPUs.
 std::uint64_t absolute_time();
