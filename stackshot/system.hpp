@@ -13,6 +13,8 @@ using CpuIndex = std::uint32_t;
 inline constexpr CpuIndex no_cpu = UINT32_MAX;
 /// Largest number of CPUs the collector has per-CPU state for.
 inline constexpr CpuIndex max_cpus = 64;
+/// Largest number of clusters: groups of CPUs with one pool of capture memory each.
+inline constexpr std::uint32_t max_clusters = 8;
 /// A set of CPUs, bit n for CPU n.
 using CpuMask = std::uint64_t;
 
@@ -107,6 +109,13 @@ struct Timebase {
     std::uint32_t denom = 1;
 };
 
+/// What boot arguments change in the collector's behaviour.
+struct Tunables {
+    std::size_t max_tracebuf_size = 0;  ///< bytes; 0: from the size of memory, as XNU
+    std::uint32_t estimate_adj = 25;    ///< percent added to a size estimate, 0 to 100
+    bool single_threaded = false;       ///< never collect in parallel
+};
+
 /// Constant facts of the running system for the global records. Strings are NUL-terminated and live
 /// as long as the system.
 struct SystemFacts {
@@ -118,8 +127,12 @@ struct SystemFacts {
     Timebase timebase{};
     std::uint64_t kernel_load_address = 0;  ///< of the image as linked (unslid), goes with build_id
     std::uint8_t kernel_uuid[16] = {};      ///< first 16 bytes of the GNU build-id
-    CpuIndex cpu_count = 1;
-    CpuIndex cluster_count = 1;
+    CpuIndex cpu_count = 1;                 ///< 1 to max_cpus
+    std::uint32_t cluster_count = 1;        ///< 1 to max_clusters
+    /// Where the exception vectors and entry code lie, [low, high): a return address behind a call
+    /// made from there continues with System::interrupted_registers.
+    std::uint64_t exception_entry_low = 0, exception_entry_high = 0;
+    Tunables tunables{};
 };
 
 /// The free, used and wired memory of the machine, in pages.
@@ -132,12 +145,15 @@ struct MemoryFacts {
 /// What a capture does on each CPU while the world is stopped. Implemented by the collector.
 class TrapBody {
   public:
-    /// On every CPU that stops in time, the caller included, interrupts off, before it acknowledges
-    /// the stop; other CPUs may still run. Must only touch per-CPU state and atomics.
+    /// On every CPU that stops, the caller included, interrupts off, before it acknowledges the
+    /// stop; other CPUs may still run. Must only touch per-CPU state and atomics. It does not bind:
+    /// a CPU whose acknowledgement comes too late is absent all the same.
     virtual void cpu_preflight(CpuIndex cpu) = 0;
     /// On the CPU that called trap(), once every other CPU has acknowledged or is absent.
     virtual void initiator(Quiesced& quiesced) = 0;
-    /// On every other CPU that acknowledged in time; may start before initiator() does.
+    /// Exactly once on every other CPU that acknowledged in time, that is, on every CPU that
+    /// preflighted and is not in System::absent_cpus; may start before initiator() does, which
+    /// waits for all of them.
     virtual void auxiliary(Quiesced& quiesced) = 0;
 
   protected:
@@ -181,9 +197,12 @@ class System {
     virtual std::uint64_t absolute_time() const = 0;
     virtual std::uint64_t microseconds_since_epoch() const = 0;
     virtual CpuIndex current_cpu() const = 0;
-    virtual CpuIndex cluster_of(CpuIndex cpu) const = 0;
-    /// One turn of a spin loop: waits for signal_waiters() or an event, or just relaxes.
+    /// Less than SystemFacts::cluster_count.
+    virtual std::uint32_t cluster_of(CpuIndex cpu) const = 0;
+    /// One turn of a spin loop: waits for signal_event() on any CPU, or just relaxes. A
+    /// signal_event() since the last turn ends the wait at once.
     virtual void wait_for_event() = 0;
+    /// Ends the wait_for_event() of all CPUs; what this CPU wrote before is visible to them then.
     virtual void signal_event() = 0;
 
     // Inside a trap.
@@ -199,12 +218,14 @@ class System {
     virtual MemoryFacts memory_facts(Quiesced&) = 0;
     /// CPUs that did not answer the stop of this trap.
     virtual CpuMask absent_cpus(Quiesced&) = 0;
-    /// Reads one 8-byte aligned word of kernel memory without faulting; false if it is unreadable.
-    virtual bool read_word(Quiesced&, std::uint64_t address, std::uint64_t& value) = 0;
-    /// If `return_address`, found in the frame record at `frame_record`, lies in the exception
-    /// entry code, the registers the exception interrupted; false otherwise.
+    /// Reads `words.size()` words of kernel memory from the 8-byte aligned `address` without
+    /// faulting; false if any of them is unreadable.
+    virtual bool read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) = 0;
+    /// `return_address` lies in the exception entry code (SystemFacts::exception_entry_low), and
+    /// x29 was `frame_pointer` there when it made that call: the registers the exception
+    /// interrupted. False if they cannot be read, or if that code entered no exception.
     virtual bool interrupted_registers(Quiesced&, std::uint64_t return_address,
-                                       std::uint64_t frame_record, Registers& registers) = 0;
+                                       std::uint64_t frame_pointer, Registers& registers) = 0;
     /// The image's .eh_frame_hdr and .eh_frame as one contiguous span starting at .eh_frame_hdr,
     /// and the address it is linked at; empty when the image has none.
     virtual std::span<const std::byte> unwind_tables(std::uint64_t& address) const = 0;
