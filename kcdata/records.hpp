@@ -1,0 +1,190 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kcdata/types.hpp"
+
+namespace kcdata {
+
+// The payloads of the records that are written, under XNU's names (osfmk/kern/kcdata.h). All are
+// little-endian and hold their bytes without padding; schema.cpp checks every field against the
+// schema at compile time. Items start on 16-byte boundaries of the writer's buffer, so a payload
+// may be filled in place.
+
+/// STACKSHOT_KCTYPE_KERNELCACHE_LOADINFO, KCDATA_TYPE_LIBRARY_LOADINFO64: one loaded image.
+struct dyld_uuid_info_64 {
+    std::uint64_t imageLoadAddress;
+    std::uint8_t imageUUID[16];
+};
+static_assert(sizeof(dyld_uuid_info_64) == 24);
+
+/// KCDATA_TYPE_TIMEBASE: absolute time * numer / denom is nanoseconds.
+struct mach_timebase_info {
+    std::uint32_t numer;
+    std::uint32_t denom;
+};
+static_assert(sizeof(mach_timebase_info) == 8);
+
+/// STACKSHOT_KCTYPE_GLOBAL_MEM_STATS.
+struct [[gnu::packed]] mem_and_io_snapshot {
+    std::uint32_t snapshot_magic;
+    std::uint32_t free_pages;
+    std::uint32_t active_pages;
+    std::uint32_t inactive_pages;
+    std::uint32_t purgeable_pages;
+    std::uint32_t wired_pages;
+    std::uint32_t speculative_pages;
+    std::uint32_t throttled_pages;
+    std::uint32_t filebacked_pages;
+    std::uint32_t compressions;
+    std::uint32_t decompressions;
+    std::uint32_t compressor_size;
+    std::int32_t busy_buffer_count;
+    std::uint32_t pages_wanted;
+    std::uint32_t pages_reclaimed;
+    std::uint8_t pages_wanted_reclaimed_valid;
+};
+static_assert(sizeof(mem_and_io_snapshot) == 61);
+
+/// STACKSHOT_KCTYPE_TASK_SNAPSHOT. Times in absolute time, sizes in bytes.
+struct task_snapshot_v2 {
+    std::uint64_t ts_unique_pid;
+    std::uint64_t ts_ss_flags;
+    std::uint64_t ts_user_time_in_terminated_threads;
+    std::uint64_t ts_system_time_in_terminated_threads;
+    std::uint64_t ts_p_start_sec;
+    std::uint64_t ts_task_size;
+    std::uint64_t ts_max_resident_size;
+    std::uint32_t ts_suspend_count;
+    std::uint32_t ts_faults;
+    std::uint32_t ts_pageins;
+    std::uint32_t ts_cow_faults;
+    std::uint32_t ts_was_throttled;
+    std::uint32_t ts_did_throttle;
+    std::uint32_t ts_latency_qos;
+    std::int32_t ts_pid;
+    char ts_p_comm[32];
+};
+static_assert(sizeof(task_snapshot_v2) == 120);
+
+/// STACKSHOT_KCTYPE_THREAD_SNAPSHOT. Times in absolute time.
+struct thread_snapshot_v4 {
+    std::uint64_t ths_thread_id;
+    std::uint64_t ths_wait_event;
+    std::uint64_t ths_continuation;
+    std::uint64_t ths_total_syscalls;
+    std::uint64_t ths_voucher_identifier;
+    std::uint64_t ths_dqserialnum;
+    std::uint64_t ths_user_time;
+    std::uint64_t ths_sys_time;
+    std::uint64_t ths_ss_flags;
+    std::uint64_t ths_last_run_time;
+    std::uint64_t ths_last_made_runnable_time;
+    std::uint32_t ths_state;
+    std::uint32_t ths_sched_flags;
+    std::int16_t ths_base_priority;
+    std::int16_t ths_sched_priority;
+    std::uint8_t ths_eqos;
+    std::uint8_t ths_rqos;
+    std::uint8_t ths_rqos_override;
+    std::uint8_t ths_io_tier;
+    std::uint64_t ths_thread_t;
+    std::uint64_t ths_requested_policy;
+    std::uint64_t ths_effective_policy;
+};
+static_assert(sizeof(thread_snapshot_v4) == 128);
+
+/// Payload size of STACKSHOT_KCTYPE_THREAD_NAME: always this many bytes, NUL included.
+inline constexpr std::uint32_t thread_name_size = 64;
+
+/// Element of STACKSHOT_KCTYPE_KERN_STACKLR64 and STACKSHOT_KCTYPE_USER_STACKLR64.
+struct stack_snapshot_stacklr64 {
+    std::uint64_t lr;
+};
+static_assert(sizeof(stack_snapshot_stacklr64) == 8);
+
+/// STACKSHOT_KCTYPE_CPU_TIMES, in microseconds.
+struct stackshot_cpu_times_v2 {
+    std::uint64_t user_usec;
+    std::uint64_t system_usec;
+    std::uint64_t runnable_usec;
+};
+static_assert(sizeof(stackshot_cpu_times_v2) == 24);
+
+/// STACKSHOT_KCTYPE_STACKSHOT_DURATION, in absolute time.
+struct stackshot_duration_v2 {
+    std::uint64_t stackshot_duration;
+    std::uint64_t stackshot_duration_outer;
+    std::uint64_t stackshot_duration_prior;
+};
+static_assert(sizeof(stackshot_duration_v2) == 24);
+
+/// Value of the described u64 "system_state_flags" and bits 0-1 of the ss_flags below.
+inline constexpr std::uint64_t kUser64_p = 0x1;
+inline constexpr std::uint64_t kKernel64_p = 0x2;
+
+// task_snapshot_v2::ts_ss_flags.
+inline constexpr std::uint64_t kTaskRsrcFlagged = 0x4;
+inline constexpr std::uint64_t kTerminatedSnapshot = 0x8;
+inline constexpr std::uint64_t kPidSuspended = 0x10;
+inline constexpr std::uint64_t kFrozen = 0x20;
+inline constexpr std::uint64_t kTaskDarwinBG = 0x40;
+inline constexpr std::uint64_t kTaskExtDarwinBG = 0x80;
+inline constexpr std::uint64_t kTaskVisVisible = 0x100;
+inline constexpr std::uint64_t kTaskVisNonvisible = 0x200;
+inline constexpr std::uint64_t kTaskIsForeground = 0x400;
+inline constexpr std::uint64_t kTaskIsBoosted = 0x800;
+inline constexpr std::uint64_t kTaskIsSuppressed = 0x1000;
+inline constexpr std::uint64_t kTaskIsTimerThrottled = 0x2000;
+inline constexpr std::uint64_t kTaskIsImpDonor = 0x4000;
+inline constexpr std::uint64_t kTaskIsLiveImpDonor = 0x8000;
+inline constexpr std::uint64_t kTaskIsDirty = 0x10000;
+inline constexpr std::uint64_t kTaskWqExceededConstrainedThreadLimit = 0x20000;
+inline constexpr std::uint64_t kTaskWqExceededTotalThreadLimit = 0x40000;
+inline constexpr std::uint64_t kTaskWqFlagsAvailable = 0x80000;
+inline constexpr std::uint64_t kTaskUUIDInfoFaultedIn = 0x100000;
+inline constexpr std::uint64_t kTaskUUIDInfoMissing = 0x200000;
+inline constexpr std::uint64_t kTaskUUIDInfoTriedFault = 0x400000;
+inline constexpr std::uint64_t kTaskSharedRegionInfoUnavailable = 0x800000;
+inline constexpr std::uint64_t kTaskTALEngaged = 0x1000000;
+inline constexpr std::uint64_t kTaskIsDirtyTracked = 0x4000000;
+inline constexpr std::uint64_t kTaskAllowIdleExit = 0x8000000;
+inline constexpr std::uint64_t kTaskIsTranslated = 0x10000000;
+inline constexpr std::uint64_t kTaskSharedRegionNone = 0x20000000;
+inline constexpr std::uint64_t kTaskSharedRegionSystem = 0x40000000;
+inline constexpr std::uint64_t kTaskSharedRegionOther = 0x80000000;
+inline constexpr std::uint64_t kTaskDyldCompactInfoNone = 0x100000000;
+inline constexpr std::uint64_t kTaskDyldCompactInfoTooBig = 0x200000000;
+inline constexpr std::uint64_t kTaskDyldCompactInfoFaultedIn = 0x400000000;
+inline constexpr std::uint64_t kTaskDyldCompactInfoMissing = 0x800000000;
+inline constexpr std::uint64_t kTaskDyldCompactInfoTriedFault = 0x1000000000;
+inline constexpr std::uint64_t kTaskWqExceededCooperativeThreadLimit = 0x2000000000;
+inline constexpr std::uint64_t kTaskWqExceededActiveConstrainedThreadLimit = 0x4000000000;
+
+// thread_snapshot_v4::ths_ss_flags.
+inline constexpr std::uint64_t kHasDispatchSerial = 0x4;
+inline constexpr std::uint64_t kStacksPCOnly = 0x8;
+inline constexpr std::uint64_t kThreadDarwinBG = 0x10;
+inline constexpr std::uint64_t kThreadIOPassive = 0x20;
+inline constexpr std::uint64_t kThreadSuspended = 0x40;
+inline constexpr std::uint64_t kThreadTruncatedBT = 0x80;
+inline constexpr std::uint64_t kGlobalForcedIdle = 0x100;
+inline constexpr std::uint64_t kThreadFaultedBT = 0x200;
+inline constexpr std::uint64_t kThreadTriedFaultBT = 0x400;
+inline constexpr std::uint64_t kThreadOnCore = 0x800;
+inline constexpr std::uint64_t kThreadIdleWorker = 0x1000;
+inline constexpr std::uint64_t kThreadMain = 0x2000;
+inline constexpr std::uint64_t kThreadTruncKernBT = 0x4000;
+inline constexpr std::uint64_t kThreadTruncUserBT = 0x8000;
+inline constexpr std::uint64_t kThreadTruncUserAsyncBT = 0x10000;
+
+// thread_snapshot_v4::ths_state.
+inline constexpr std::uint32_t SS_TH_WAIT = 0x01;
+inline constexpr std::uint32_t SS_TH_SUSP = 0x02;
+inline constexpr std::uint32_t SS_TH_RUN = 0x04;
+inline constexpr std::uint32_t SS_TH_UNINT = 0x08;
+inline constexpr std::uint32_t SS_TH_TERMINATE = 0x10;
+inline constexpr std::uint32_t SS_TH_TERMINATE2 = 0x20;
+inline constexpr std::uint32_t SS_TH_IDLE = 0x80;
+
+}  // namespace kcdata

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kcdata/serial/line.hpp"
+
+namespace kcdata::serial {
+
+/// Bytes of a capture that have not arrived.
+struct MissingRange {
+    std::uint32_t offset = 0;
+    std::uint32_t length = 0;
+    /// The frames they were in, where the neighbours tell.
+    std::optional<std::uint32_t> first_frame{};
+    std::optional<std::uint32_t> last_frame{};
+};
+
+/// How far a capture has come.
+struct Progress {
+    std::uint32_t capture = 0;
+    std::uint32_t total = 0;     ///< bytes
+    std::uint32_t received = 0;  ///< bytes
+    bool end_seen = false;       ///< the sender has sent everything
+};
+
+/// A capture with parts missing.
+struct PartialCapture {
+    Progress progress{};
+    std::vector<MissingRange> missing{};
+    /// All bytes, missing ones as zero. Not verified as a whole.
+    std::vector<std::byte> bytes{};
+};
+
+/// Why Receiver gave a capture up.
+enum class AbandonReason : std::uint8_t {
+    too_many,   ///< more than Limits::max_open captures at once; this was the oldest
+    too_long,   ///< longer than Limits::max_total
+    wrong_crc,  ///< all bytes are there, but they are not the ones the sender had
+};
+
+/// What Receiver tells, in the order of the line.
+class ReceiverHandler {
+  public:
+    /// Console text or noise; see LineHandler::text. To be cleaned before it goes to a terminal.
+    virtual void text(std::span<const std::byte> bytes) = 0;
+    /// All bytes of a capture arrived and its CRC is right. Told once for each capture.
+    virtual void complete(std::uint32_t capture, std::vector<std::byte> bytes) = 0;
+    /// A valid new frame of a capture arrived.
+    virtual void progress(const Progress&) {}
+    /// `size` bytes of the line from `position` on were a frame once.
+    virtual void damaged(std::uint64_t position, std::size_t size) = 0;
+    /// A capture was given up; its frames are ignored from now on.
+    virtual void abandoned(const PartialCapture& capture, AbandonReason reason) = 0;
+
+  protected:
+    ~ReceiverHandler() = default;
+};
+
+/// Gathers captures from a line that also carries console text. Frames may come in any order, more
+/// than once, in any size. Host only: it allocates, in proportion to the bytes received and never
+/// to a declared length.
+class Receiver final : private LineHandler {
+  public:
+    struct Limits {
+        std::uint32_t max_total = 256u << 20;  ///< bytes of one capture
+        std::size_t max_open = 4;              ///< captures being received at once
+    };
+    explicit Receiver(ReceiverHandler& handler) : Receiver(handler, Limits{}) {}
+    Receiver(ReceiverHandler& handler, Limits limits);
+
+    void feed(std::span<const std::byte> bytes);
+    /// The input ended. incomplete() tells what is missing then.
+    void finish();
+
+    /// The captures that began and are not complete, oldest first, with what is missing.
+    std::vector<PartialCapture> incomplete() const;
+    /// Whether any capture is being received.
+    bool receiving() const { return !open_.empty(); }
+
+  private:
+    /// Captures are told apart by name and length.
+    using Key = std::pair<std::uint32_t, std::uint32_t>;
+    struct Piece {
+        std::uint32_t number;
+        std::vector<std::byte> bytes;
+    };
+    struct Open {
+        Key key;
+        std::uint32_t received = 0;
+        std::optional<std::uint32_t> frame_count{};
+        std::map<std::uint32_t, Piece> pieces{};  ///< by offset; they do not overlap
+    };
+
+    void text(std::span<const std::byte> bytes) override;
+    void frame(const Frame& frame) override;
+    void damaged(std::uint64_t position, std::size_t size) override;
+
+    Open& open(const Key& key);
+    static void store(Open& capture, const Frame& frame);
+    static PartialCapture partial(const Open& capture);
+
+    ReceiverHandler& handler_;
+    Limits limits_;
+    Line line_;
+    std::list<Open> open_;
+    std::set<Key> finished_;
+};
+
+}  // namespace kcdata::serial
