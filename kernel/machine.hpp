@@ -14,6 +14,11 @@ using stackshot::CpuMask;
 using stackshot::max_cpus;
 using stackshot::no_cpu;
 
+/// The set of only `cpu`.
+constexpr CpuMask bit_of(CpuIndex cpu) {
+    return CpuMask{1} << cpu;
+}
+
 namespace machine {
 
 /// The CPU this runs on. With interrupts on the answer may be stale at once.

@@ -9,10 +9,6 @@ namespace {
 
 constinit Quiesce the_quiesce;
 
-constexpr CpuMask bit_of(CpuIndex cpu) {
-    return CpuMask{1} << cpu;
-}
-
 /// Calls `visit` for each CPU in `cpus`.
 template <typename Visit>
 void for_each_cpu(CpuMask cpus, Visit visit) {
