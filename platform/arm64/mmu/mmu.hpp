@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "platform/arm64/mmu/layout.hpp"
+#include "platform/arm64/types.hpp"
+
+/// The kernel's one set of translation tables. Callers serialize the functions that change it.
+namespace platform::mmu {
+
+enum class Status : std::uint8_t {
+    ok,
+    misaligned,      ///< an address or size is not a multiple of a page
+    already_mapped,  ///< something else is mapped there
+    not_mapped,      ///< nothing is mapped there
+    no_table_page,   ///< the source of table pages has none left
+    no_address_space,
+};
+const char* name(Status status);
+
+/// Gives one zeroed page of RAM by its direct map address, or nullptr.
+using TablePageSource = void* (*)();
+/// Where new translation tables come from. Until this is called: a small pool inside the image.
+void set_table_page_source(TablePageSource source);
+
+/// Maps pages of RAM at `address` in [vm_base, vm_end) readable and writable, not executable. The
+/// mapping can be used on every CPU when this returns. Parts already done stay on an error.
+[[nodiscard]] Status map_pages(std::uint64_t address, PhysicalAddress physical, std::size_t size);
+
+/// Takes a mapping away from every CPU (TLB maintenance broadcast and complete on return). Tables
+/// are kept.
+[[nodiscard]] Status unmap_pages(std::uint64_t address, std::size_t size);
+
+/// Maps device registers (Device-nGnRE) and returns the address of the first; empty if there are no
+/// table pages or addresses left. `physical` and `size` need not be page aligned. For good.
+[[nodiscard]] std::optional<std::uint64_t> map_device(PhysicalAddress physical, std::size_t size);
+
+/// What is mapped at `address`, as this CPU translates it for a read (AT S1E1R); empty if nothing.
+std::optional<PhysicalAddress> translate(std::uint64_t address);
+
+/// Reads the 8 bytes at `address` (8-byte aligned); false if that faults. Any context.
+[[nodiscard]] bool checked_read(std::uint64_t address, std::uint64_t& value);
+
+}  // namespace platform::mmu

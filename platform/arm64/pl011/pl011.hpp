@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace platform {
+
+struct Pl011Registers;
+
+/// A PL011 UART, polled [DDI 0183]. Callers serialize its use.
+class Pl011 {
+  public:
+    constexpr Pl011() = default;
+    /// `registers`: mapped as device memory. `clock`: UARTCLK in Hz, 0 if unknown.
+    Pl011(std::uint64_t registers, std::uint32_t clock);
+
+    /// 8 data bits, no parity, 1 stop bit, FIFOs on, interrupts masked. `baud` 0, or a clock that
+    /// is not known or cannot make it: the divisors stay as the firmware left them. Waits for what
+    /// is being sent, with a bound.
+    void initialize(std::uint32_t baud);
+
+    /// Sends everything; waits while the FIFO is full.
+    void write(std::span<const std::byte> bytes);
+
+    /// Waits until the last bit is on the line, with a bound.
+    void flush();
+
+    /// Whether there is one.
+    bool present() const { return registers_ != nullptr; }
+
+  private:
+    volatile Pl011Registers* registers_ = nullptr;
+    std::uint32_t clock_ = 0;
+};
+
+/// The board's UART. Boot has initialized it before the kernel's main; not present() if the device
+/// tree has none.
+Pl011& console_uart();
+
+}  // namespace platform
