@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,6 +14,8 @@ struct ItemHeader {
     std::uint64_t flags;
 };
 static_assert(sizeof(ItemHeader) == 16);
+// All numbers of the format are little-endian; structs are copied as they are.
+static_assert(std::endian::native == std::endian::little);
 
 /// Payloads are padded to this many bytes by the writer.
 inline constexpr std::size_t alignment = 16;

@@ -17,13 +17,21 @@ enum class [[nodiscard]] ReadError : std::uint8_t{
     missing_end,          ///< the bytes ran out before BUFFER_END
     bad_array,            ///< count, size and padding of an array contradict each other
     bad_container_begin,  ///< payload too short for a container type
-    container_mismatch,   ///< CONTAINER_END without a begin, or with another id
+    container_mismatch,   ///< CONTAINER_END with another id than the innermost begin
+    unopened_container,   ///< CONTAINER_END outside of any container
     unclosed_container,   ///< BUFFER_END inside a container
     nested_too_deep,      ///< more containers inside each other than max_nesting
 };
 const char* read_error_text(ReadError error);
 
-enum class ItemKind : std::uint8_t { begin, end, container_begin, container_end, array, plain };
+enum class ItemKind : std::uint8_t {
+    begin,  ///< the BEGIN item; also the same magic again later on, which readers skip
+    end,
+    container_begin,
+    container_end,
+    array,
+    plain,
+};
 
 /// One item, checked to lie inside the buffer.
 struct Item {
@@ -45,8 +53,8 @@ struct Item {
 };
 
 /// Steps through the items of one buffer, BEGIN to BUFFER_END, checking everything it passes.
-/// Owns no memory; takes any bytes. After a bad_array or bad_container_begin the reader can go on
-/// at the next item; the other errors end the walk.
+/// Owns no memory; takes any bytes. After a bad_array or unopened_container the reader can go on at
+/// the next item; the other errors end the walk. Bytes behind BUFFER_END are not looked at.
 class Reader {
   public:
     static constexpr std::size_t max_nesting = 32;
@@ -66,12 +74,20 @@ class Reader {
     bool resume();
 
   private:
+    bool fail(ReadError error);
+    bool take_array(Item& item, std::size_t size);
+    bool take_container_begin(Item& item);
+    bool take_container_end(Item& item);
+
     std::span<const std::byte> buffer_;
+    /// Of the item to look at next, and of the one behind it.
     std::size_t offset_ = 0;
+    std::size_t following_ = 0;
     std::size_t depth_ = 0;
     std::uint64_t open_ids_[max_nesting] = {};
+    /// Type of the BEGIN item; 0 before it.
+    std::uint32_t magic_ = 0;
     ReadError error_ = ReadError::none;
-    bool begun_ = false;
     bool done_ = false;
 };
 

@@ -32,6 +32,8 @@ class Extender {
 ///
 /// Errors: KERN_INSUFFICIENT_BUFFER_SIZE (does not fit, and no extender or it has nothing left),
 /// KERN_INVALID_ARGUMENT (a size overflows 32 bits, or a description is longer than 31 bytes).
+///
+/// An item never spans chunks, and every chunk keeps room for a BUFFER_END behind its items.
 class Writer {
   public:
     Writer() = default;
@@ -41,7 +43,8 @@ class Writer {
 
     /// Writes the BEGIN item of a buffer of the kind `magic` names.
     kern_return begin(std::uint32_t magic);
-    /// Writes BUFFER_END in the room kept for it. Nothing may be appended afterwards.
+    /// Writes BUFFER_END in the room kept for it; used() then counts it. Whatever is appended
+    /// afterwards fails with KERN_INSUFFICIENT_BUFFER_SIZE.
     kern_return end();
 
     /// Appends an item of `size` payload bytes and returns the zeroed payload for the caller to
@@ -78,7 +81,8 @@ class Writer {
     kern_return append_uint32_with_description(const char* description, std::uint32_t value);
     kern_return append_uint64_with_description(const char* description, std::uint64_t value);
 
-    /// Copies whole items that another Writer made (a chunk) as they are.
+    /// Copies whole items that another Writer made (a chunk) as they are. KERN_INVALID_ARGUMENT:
+    /// not a multiple of 16 bytes.
     kern_return append_items(std::span<const std::byte> items);
 
     /// Bytes of the current chunk that hold items. Does not count the room kept for BUFFER_END.
@@ -86,12 +90,21 @@ class Writer {
     std::span<std::byte> buffer() const { return buffer_; }
 
   private:
-    Result<std::span<std::byte>> reserve_item(std::uint32_t type, std::size_t size,
-                                              std::size_t padding, std::uint64_t flags);
+    /// The largest payload whose item, padded and with an END behind it, has 32-bit sizes.
+    static constexpr std::size_t max_payload = UINT32_MAX - 3 * alignment;
+
+    /// Takes `size` bytes, keeping the room for BUFFER_END behind them.
+    Result<std::span<std::byte>> claim(std::size_t size);
+    /// Takes room for an item and writes all of it but the payload, which is returned.
+    Result<std::span<std::byte>> claim_item(std::uint32_t type, std::size_t size,
+                                            std::size_t padding, std::uint64_t flags);
+    Result<std::span<std::byte>> claim_plain(std::uint32_t type, std::size_t size);
+    kern_return append_described(std::uint32_t type, const char* description,
+                                 std::span<const std::byte> value);
 
     std::span<std::byte> buffer_{};
     std::size_t used_ = 0;
-    std::size_t last_container_begin_ = SIZE_MAX;
+    bool last_is_container_begin_ = false;
     Extender* extender_ = nullptr;
 };
 
