@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace kernel {
@@ -32,8 +33,8 @@ class BootArguments {
                          std::uint64_t high = UINT64_MAX);
     /// A bare word, 1/0, on/off, yes/no, true/false.
     bool flag(std::string_view key, bool fallback);
-    /// The index of the value among `names` (count of them).
-    std::size_t choice(std::string_view key, const std::string_view* names, std::size_t count,
+    /// The index of the value among `names`.
+    std::size_t choice(std::string_view key, std::span<const std::string_view> names,
                        std::size_t fallback);
 
     /// Complains of every word no reader has asked for: a mistyped key does nothing silently.

@@ -76,6 +76,8 @@ struct Inspection final : stackshot::TrapBody {
         const CpuMask absent = world.quiesce.absent(quiesced);
         const auto present = world.cpu_count - static_cast<CpuIndex>(std::popcount(absent));
         preflights_complete = preflights.load(std::memory_order_relaxed) == present;
+        for (CpuIndex cpu = 0; cpu < world.cpu_count; cpu++)
+            preflights_complete &= (absent & bit_of(cpu)) != 0 || world.logs[cpu].preflights != 0;
         // A collector has such a barrier too: auxiliaries may still be at work.
         while (working.load(std::memory_order_acquire) != present - 1)
             std::this_thread::yield();
