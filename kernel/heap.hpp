@@ -6,8 +6,8 @@
 
 namespace kernel::heap {
 
-/// `size` bytes of zeroed memory aligned to 16, or nullptr if there is none. Up to 1 KiB from pages
-/// cut into pieces of one size class, larger ones in whole pages. Any context but a stop.
+/// `size` bytes of zeroed memory aligned to 16, or nullptr if there is none. Small pieces come from
+/// pages cut into pieces of one size class, larger ones in whole pages. Any context but a stop.
 void* allocate(std::size_t size);
 /// Frees what allocate() returned; nullptr is nothing. A pointer that is not an allocated piece is
 /// a CHECK.
@@ -26,7 +26,7 @@ void destroy(T* object) {
     if (object == nullptr)
         return;
     object->~T();
-    free(object);
+    heap::free(object);
 }
 
 }  // namespace kernel::heap
