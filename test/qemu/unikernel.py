@@ -1,0 +1,69 @@
+"""Boots the image through `stackshot run` and hands back what came out."""
+
+import json
+import pathlib
+import struct
+import subprocess
+import tempfile
+
+from tap import check
+
+
+class Outcome:
+    """One finished `stackshot run`."""
+
+    def __init__(self, command, status, stderr, log, kcdata):
+        self.command = command
+        self.status = status
+        self.stderr = stderr
+        self.log = log  # the console, as text
+        self.kcdata = kcdata  # bytes of the capture, or None
+
+    def explain(self):
+        tail = '\n'.join((self.stderr + '\n' + self.log).splitlines()[-40:])
+        return f"command: {' '.join(self.command)}\nstatus: {self.status}\n{tail}"
+
+
+class Unikernel:
+    def __init__(self, stackshot, image, elf=None):
+        self.stackshot = stackshot
+        self.image = pathlib.Path(image)
+        self.elf = elf
+
+    def run(self, *options, image=None, timeout=120):
+        """Runs the image until it powers off. `timeout` in seconds is a hang detector only."""
+        with tempfile.TemporaryDirectory() as directory:
+            out = pathlib.Path(directory) / 'capture.kcdata'
+            log = pathlib.Path(directory) / 'uart.log'
+            command = [self.stackshot, 'run', '--image', str(image or self.image), '--log', str(log),
+                       '-o', str(out), '--timeout', str(timeout), *map(str, options)]
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, timeout=timeout + 60, check=False)
+            text = log.read_bytes().decode('utf-8', 'replace') if log.exists() else ''
+            return Outcome(command, done.returncode, done.stderr.decode('utf-8', 'replace'), text,
+                           out.read_bytes() if out.exists() else None)
+
+    def decode(self, kcdata):
+        """The capture as `stackshot decode` prints it."""
+        done = subprocess.run([self.stackshot, 'decode', '-'], input=kcdata, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False)
+        check(done.returncode == 0, f'decode exits with {done.returncode}: {done.stderr.decode()}')
+        return json.loads(done.stdout)
+
+    def self_test(self, name, *options, timeout=300):
+        """Runs a test that lives in the image; fails with its own words if it failed."""
+        outcome = self.run('--append', f'test={name}', *options, timeout=timeout)
+        lines = [line for line in outcome.log.splitlines() if line.startswith(f'TEST {name}: ')]
+        check(lines, f'no result line of {name}\n' + outcome.explain())
+        check(lines[-1].startswith(f'TEST {name}: passed'), lines[-1] + '\n' + outcome.explain())
+        return outcome
+
+
+def with_text_offset(image, text_offset, directory):
+    """A copy of the image whose header asks for another load offset (arm64 boot protocol)."""
+    data = bytearray(pathlib.Path(image).read_bytes())
+    check(data[56:60] == b'ARM\x64', 'the image has no arm64 Image header')
+    struct.pack_into('<Q', data, 8, text_offset)
+    path = pathlib.Path(directory) / f'kernel8-{text_offset:#x}.img'
+    path.write_bytes(data)
+    return path
