@@ -119,6 +119,23 @@ struct stackshot_duration_v2 {
 };
 static_assert(sizeof(stackshot_duration_v2) == 24);
 
+/// Element of STACKSHOT_KCTYPE_LATENCY_INFO_CPU. Times in absolute time, sizes in bytes.
+struct stackshot_latency_cpu {
+    std::int32_t cpu_number;
+    std::int32_t cluster_type;
+    std::uint64_t init_latency_mt;
+    std::uint64_t workqueue_latency_mt;
+    std::uint64_t total_latency_mt;
+    std::uint64_t total_cycles;
+    std::uint64_t total_instrs;
+    std::uint64_t tasks_processed;
+    std::uint64_t threads_processed;
+    std::uint64_t faulting_time_mt;
+    std::uint64_t total_buf;
+    std::uint64_t intercluster_buf_used;
+};
+static_assert(sizeof(stackshot_latency_cpu) == 88);
+
 /// Value of the described u64 "system_state_flags" and bits 0-1 of the ss_flags below.
 inline constexpr std::uint64_t kUser64_p = 0x1;
 inline constexpr std::uint64_t kKernel64_p = 0x2;

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "stackshot/system.hpp"
+
+namespace stackshot {
+
+/// A lock among the CPUs of one capture, for a few instructions at a time. Its holder runs with
+/// interrupts off inside the same trap, so nobody waits for a stopped CPU. Waits through the
+/// system's events, and raises one at unlock only if somebody waits.
+class CaptureLock {
+  public:
+    void lock(System& system);
+    void unlock(System& system);
+
+  private:
+    enum : std::uint32_t { open, held, contended };
+    std::atomic<std::uint32_t> state_{open};
+};
+
+/// The memory of one capture: a buffer allocated before the trap, cut into one pool for each
+/// cluster by how many of its CPUs take part. Inside the trap a CPU allocates from its own
+/// cluster's pool (a bump of an atomic, then that pool's list of chunk tails given back), and only
+/// then from the others'. Memory is handed out as it is, not zeroed.
+class Arena {
+  public:
+    /// Sizes are rounded up to this, and allocations aligned to it.
+    static constexpr std::size_t granularity = 16;
+    /// Smaller tails are not worth keeping.
+    static constexpr std::size_t smallest_free_block = 64;
+
+    /// Cuts `memory`, aligned to `granularity`. `cpus[n]` is the number of CPUs of cluster n that
+    /// take part; a cluster without any gets no pool. Before any other CPU sees the arena.
+    void reset(System& system, std::span<std::byte> memory, std::span<const std::uint32_t> cpus);
+
+    /// At least `size` bytes, or an empty span when no pool has them in one piece. Any CPU of the
+    /// capture, at any time.
+    std::span<std::byte> allocate(std::uint32_t cluster, std::size_t size);
+    /// Takes back memory that came from allocate(), whole or a tail of it, into the pool of
+    /// `cluster`, that is, of the CPU that frees it.
+    void give_back(std::uint32_t cluster, std::span<std::byte> memory);
+
+    /// Whether `memory` lies in the part that was cut for `cluster`.
+    bool owns(std::uint32_t cluster, std::span<const std::byte> memory) const;
+
+  private:
+    struct FreeBlock {
+        FreeBlock* next;
+        std::size_t size;
+    };
+    struct alignas(64) Pool {
+        std::byte* base = nullptr;
+        std::size_t size = 0;
+        std::atomic<std::size_t> used{0};
+        CaptureLock lock;
+        FreeBlock* free = nullptr;
+    };
+
+    std::span<std::byte> bump(Pool& pool, std::size_t size);
+    std::span<std::byte> best_fit(Pool& pool, std::size_t size);
+
+    System* system_ = nullptr;
+    std::uint32_t pool_count_ = 0;
+    std::array<Pool, max_clusters> pools_{};
+};
+
+}  // namespace stackshot

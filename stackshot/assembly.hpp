@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kcdata/result.hpp"
+#include "stackshot/capture.hpp"
+
+namespace stackshot {
+
+/// What only the caller of a collection knows and its buffer tells.
+struct AssemblyFacts {
+    std::uint32_t tries = 1;           ///< this attempt's number
+    std::uint64_t prior_duration = 0;  ///< absolute time the attempts before spent in the trap
+    std::uint64_t outer_begin = 0;     ///< absolute time before this attempt's preflight
+};
+
+/// Finished kcdata: `size` bytes at the start of `buffer`.
+struct AssembledBuffer {
+    std::span<std::byte> buffer{};
+    std::size_t size = 0;
+};
+
+/// Makes one kcdata buffer of a collection that was concluded without error: the records in front
+/// of the tasks, the tasks in the order of the task list, the records behind them, BUFFER_END.
+/// Thread context, interrupts on.
+///
+/// A single-threaded collection's memory becomes the buffer, the whole of it. For a parallel one, a
+/// buffer just large enough is allocated, and belongs to the caller.
+/// KERN_INSUFFICIENT_BUFFER_SIZE: no room for the records behind the tasks.
+/// KERN_RESOURCE_SHORTAGE: no memory for the buffer.
+kcdata::Result<AssembledBuffer> assemble(System& system, Collection& collection,
+                                         const AssemblyFacts& facts);
+
+}  // namespace stackshot

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kcdata/result.hpp"
+#include "kcdata/writer.hpp"
+#include "stackshot/arena.hpp"
+#include "stackshot/capture_state.hpp"
+#include "stackshot/chunk_chain.hpp"
+#include "stackshot/estimate.hpp"
+#include "stackshot/record.hpp"
+#include "stackshot/request.hpp"
+#include "stackshot/system.hpp"
+#include "stackshot/unwind.hpp"
+#include "stackshot/work_queue.hpp"
+
+namespace stackshot {
+
+enum class Mode : std::uint8_t {
+    single_threaded,  ///< the initiator writes all records into one buffer
+    parallel,         ///< all CPUs that stopped take tasks from a queue, a chain of chunks for each
+};
+/// Preflight: parallel, unless a boot argument forbids it or the capture is of one task only.
+Mode select_mode(const SystemFacts& facts, const Request& request);
+
+/// One collection of the stopped system's records, into memory prepared before. The three
+/// functions of a TrapBody run it inside a trap; the results are read after it. A collection is run
+/// once.
+class Collection {
+  public:
+    /// `memory`: 64-byte aligned, at least as long as the collection; its contents do not matter.
+    /// `system` and `memory` outlive the collection.
+    Collection(System& system, const Request& request, const Estimate& estimate, Mode mode,
+               std::span<std::byte> memory);
+    Collection(const Collection&) = delete;
+    Collection& operator=(const Collection&) = delete;
+
+    // Inside the trap; see TrapBody. initiator() returns when every CPU is done.
+    void cpu_preflight(CpuIndex cpu);
+    void initiator(Quiesced& quiesced);
+    void auxiliary(Quiesced& quiesced);
+
+    // After the trap.
+    /// Ends the collection, once, and tells how it went: the first error of any CPU.
+    /// KERN_INSUFFICIENT_BUFFER_SIZE: the memory was too small. KERN_FAILURE: the system's lists
+    /// are corrupt, or the trap did not run it.
+    kcdata::kern_return conclude();
+    const Request& request() const { return request_; }
+    Mode mode() const { return mode_; }
+    std::span<std::byte> memory() const { return memory_; }
+    CpuMask workers() const { return participants_; }
+    CpuMask absent() const { return absent_; }
+    const Counts& counts() const { return counts_; }
+    /// Absolute time from the start of the walk to the end of the barrier.
+    std::uint64_t duration() const { return end_time_ - begin_time_; }
+    /// What each worker did, lowest CPU first.
+    std::span<const CpuLatency> latencies() const {
+        return std::span(latencies_).first(latency_count_);
+    }
+
+    /// Mode::single_threaded: the writer behind the last task, for the records that follow.
+    kcdata::Writer& single_writer() { return single_writer_; }
+    /// Mode::parallel: the chains, in output order.
+    const Chunk* pre_task_records() const { return pre_task_; }
+    std::span<WorkItem> tasks() { return queue_.items(); }
+
+  private:
+    /// What belongs to one CPU; nobody else writes it while the collection runs.
+    struct alignas(64) PerCpu {
+        std::atomic<bool> preflighted{false};
+        std::uint64_t preflight_time = 0;
+        std::span<std::uint64_t> frames{};
+        CpuLatency latency{};
+    };
+
+    kcdata::kern_return set_up(Quiesced& quiesced);
+    kcdata::kern_return set_up_single_threaded(Quiesced& quiesced);
+    kcdata::kern_return set_up_parallel();
+    void collect(Quiesced& quiesced, bool main);
+    kcdata::kern_return collect_single_threaded(Quiesced& quiesced, PerCpu& own);
+    kcdata::kern_return collect_in_parallel(Quiesced& quiesced, PerCpu& own, bool main);
+    kcdata::kern_return fill_queue(Quiesced& quiesced, ChunkChain& chain);
+    kcdata::kern_return work_on_queue(Recorder& recorder, ChunkChain& chain, PerCpu& own);
+    kcdata::kern_return record_system(kcdata::Writer& writer, Quiesced& quiesced);
+    /// The task behind `task`, none at the end; KERN_FAILURE if the list runs in a circle.
+    kcdata::Result<TaskRef> next_task(Quiesced& quiesced, CycleDetector<TaskRef>& circle,
+                                      TaskRef task);
+
+    System& system_;
+    Request request_;
+    Estimate estimate_;
+    Mode mode_;
+    std::span<std::byte> memory_;
+    Unwinder unwinder_;
+
+    CaptureState state_{};
+    /// CPUs that are not done yet. Set before RUNNING or ERRORED is published.
+    std::atomic<std::uint32_t> working_{0};
+    CpuMask participants_ = 0;
+    CpuMask absent_ = 0;
+
+    std::uint64_t usecs_since_epoch_ = 0;
+    std::uint64_t begin_time_ = 0;
+    std::uint64_t end_time_ = 0;
+
+    kcdata::Writer single_writer_{};
+    Arena arena_{};
+    WorkQueue queue_{};
+    Chunk* pre_task_ = nullptr;
+    std::array<PerCpu, max_cpus> cpus_{};
+
+    // Filled at the conclusion.
+    Counts counts_{};
+    std::array<CpuLatency, max_cpus> latencies_{};
+    std::size_t latency_count_ = 0;
+};
+
+/// Runs collections one after the other inside one trap, all of the same frozen world.
+class CaptureTrap final : public TrapBody {
+  public:
+    /// `collections` and what they point to outlive the trap.
+    explicit CaptureTrap(std::span<Collection* const> collections) : collections_(collections) {}
+
+    void cpu_preflight(CpuIndex cpu) override;
+    void initiator(Quiesced& quiesced) override;
+    void auxiliary(Quiesced& quiesced) override;
+
+  private:
+    std::span<Collection* const> collections_;
+};
+
+}  // namespace stackshot

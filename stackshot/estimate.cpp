@@ -1,0 +1,71 @@
+#include "stackshot/estimate.hpp"
+
+#include <algorithm>
+
+#include "kcdata/format.hpp"
+#include "kcdata/records.hpp"
+#include "stackshot/chunk_chain.hpp"
+#include "stackshot/record.hpp"
+#include "stackshot/unwind.hpp"
+#include "stackshot/work_queue.hpp"
+
+namespace stackshot {
+
+namespace {
+
+constexpr std::size_t item(std::size_t payload) {
+    return sizeof(kcdata::ItemHeader) + payload + kcdata::padding_for(payload);
+}
+constexpr std::size_t container = item(sizeof(std::uint32_t)) + item(0);
+
+/// Return addresses a thread is expected to have.
+constexpr std::size_t expected_frames = 32;
+constexpr std::size_t per_thread = container + item(sizeof(kcdata::thread_snapshot_v4)) +
+                                   item(kcdata::thread_name_size) +
+                                   item(sizeof(kcdata::stackshot_cpu_times_v2)) +
+                                   item(kcdata::description_size + sizeof(std::uint32_t)) +
+                                   item(expected_frames * sizeof(std::uint64_t));
+constexpr std::size_t per_task =
+    container + item(sizeof(kcdata::task_snapshot_v2)) + item(sizeof(kcdata::dyld_uuid_info_64));
+
+constexpr std::size_t fudge(std::size_t size, std::uint32_t percent) {
+    return size / 100 * (100 + percent) + size % 100 * (100 + percent) / 100;
+}
+
+}  // namespace
+
+std::size_t max_tracebuf_size(const SystemFacts& facts) {
+    constexpr std::size_t MiB = std::size_t{1} << 20;
+    constexpr std::uint64_t GiB = std::uint64_t{1} << 30;
+    if (facts.tunables.max_tracebuf_size != 0)
+        return facts.tunables.max_tracebuf_size;
+    const std::uint64_t gibibytes = facts.memory_size / GiB + (facts.memory_size % GiB != 0);
+    return std::max<std::size_t>(8 * MiB, MiB * static_cast<std::size_t>(gibibytes));
+}
+
+Estimate estimate_stackshot(const SystemFacts& facts, std::size_t tasks, std::size_t threads,
+                            const Request& request) {
+    const std::uint32_t adj = std::min<std::uint32_t>(facts.tunables.estimate_adj, 100);
+    tasks = std::max<std::size_t>(tasks, 1);
+    const std::size_t threads_per_task = (threads + tasks - 1) / tasks;
+
+    Estimate estimate;
+    estimate.adj = adj;
+    estimate.smallest_chunk = per_task + threads_per_task * per_thread;
+    // Besides the percentage a fixed number: few tasks double easily.
+    estimate.queue_capacity = fudge(tasks, 10) + 16;
+
+    const std::size_t chunk = fudge(estimate.smallest_chunk, adj) + sizeof(Chunk);
+    std::size_t size = record_pre_task_room + record_post_task_room(facts.cpu_count);
+    size += facts.cpu_count * Unwinder::max_frames * sizeof(std::uint64_t);
+    size += estimate.queue_capacity * sizeof(WorkItem);
+    size += chunk * (request.process_scoped() ? 1 : tasks);
+    size = fudge(size, adj);
+    if (request.size_hint <= max_tracebuf_size(facts))
+        size = std::max<std::size_t>(size, request.size_hint);
+    const std::size_t page = std::max<std::size_t>(facts.page_size, 1);
+    estimate.size = (size + page - 1) / page * page;
+    return estimate;
+}
+
+}  // namespace stackshot

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kcdata/format.hpp"
+#include "kcdata/writer.hpp"
+#include "stackshot/request.hpp"
+#include "stackshot/system.hpp"
+#include "stackshot/unwind.hpp"
+
+namespace stackshot {
+
+/// What one CPU recorded.
+struct Counts {
+    std::uint64_t tasks = 0, threads = 0, frames = 0;
+
+    Counts& operator+=(const Counts& other) {
+        tasks += other.tasks;
+        threads += other.threads;
+        frames += other.frames;
+        return *this;
+    }
+};
+
+/// Finds out that a list runs in a circle: Brent's algorithm, at the cost of a compare a step.
+template <typename Ref>
+class CycleDetector {
+  public:
+    /// True if the list has come back to an element it had before. Each circle is found within
+    /// three times the elements it and the way to it have.
+    bool step(Ref element) {
+        if (element == landmark_)
+            return true;
+        if (++steps_ == stride_) {
+            landmark_ = element;
+            stride_ *= 2;
+            steps_ = 0;
+        }
+        return false;
+    }
+
+  private:
+    Ref landmark_ = Ref::none;
+    std::uint64_t steps_ = 0;
+    std::uint64_t stride_ = 1;
+};
+
+/// The producers of task and thread records, for one CPU inside a trap. In what order and where to
+/// the records go is the caller's affair.
+class Recorder {
+  public:
+    /// `frames`: room for the return addresses of one walk.
+    Recorder(System& system, Quiesced& quiesced, const Request& request, const Unwinder& unwinder,
+             std::span<std::uint64_t> frames)
+        : system_(system),
+          quiesced_(quiesced),
+          request_(request),
+          unwinder_(unwinder),
+          frames_(frames),
+          absent_(system.absent_cpus(quiesced)) {}
+
+    /// Appends the container of `task` with all its threads, or nothing if the request does not
+    /// want the task. `recorded` says which. After an error a part of it may have been appended.
+    kcdata::kern_return record_task(kcdata::Writer& writer, TaskRef task, bool& recorded);
+    kcdata::kern_return record_thread(kcdata::Writer& writer, ThreadRef thread);
+
+    const Counts& counts() const { return counts_; }
+
+  private:
+    System& system_;
+    Quiesced& quiesced_;
+    const Request& request_;
+    const Unwinder& unwinder_;
+    std::span<std::uint64_t> frames_;
+    CpuMask absent_;
+    Counts counts_{};
+};
+
+/// What the records in front of the tasks say besides SystemFacts.
+struct PreTaskFacts {
+    std::uint32_t size_estimate = 0;  ///< bytes; 0: there was none, not recorded
+    std::uint32_t size_estimate_adj = 0;
+    std::uint64_t absolute_time = 0;
+    std::uint64_t usecs_since_epoch = 0;
+};
+/// Bytes record_pre_task appends at most.
+inline constexpr std::size_t record_pre_task_room = 2048;
+/// Appends the system-wide records in front of the tasks. Inside the trap.
+kcdata::kern_return record_pre_task(kcdata::Writer& writer, System& system, Quiesced& quiesced,
+                                    const Request& request, const PreTaskFacts& facts);
+
+/// What one CPU did, in absolute time and bytes.
+struct CpuLatency {
+    CpuIndex cpu = 0;
+    std::uint32_t cluster = 0;
+    std::uint64_t init = 0;        ///< from preflight until it began to record
+    std::uint64_t work_queue = 0;  ///< spent waiting for tasks
+    std::uint64_t total = 0;       ///< from preflight until it was done
+    Counts counts{};
+    std::uint64_t buffer = 0;    ///< taken from the arena
+    std::uint64_t borrowed = 0;  ///< thereof from other clusters
+};
+/// What the records behind the tasks say.
+struct PostTaskFacts {
+    Counts counts{};
+    /// One for each CPU that recorded something.
+    std::span<const CpuLatency> latencies{};
+    std::uint64_t duration = 0;        ///< absolute time of the collection, barrier included
+    std::uint64_t prior_duration = 0;  ///< absolute time of attempts that were too small
+    std::uint32_t tries = 1;
+};
+/// Bytes record_post_task appends at most for so many CPUs.
+std::size_t record_post_task_room(CpuIndex cpus);
+/// Appends the system-wide records behind the tasks. Any context. Returns where to store the outer
+/// duration (a u64 in absolute time, not aligned), once it is known.
+kcdata::Result<std::span<std::byte>> record_post_task(kcdata::Writer& writer,
+                                                      const Request& request,
+                                                      const PostTaskFacts& facts);
+
+/// XNU's rule for errors inside a capture: a shortage there means that the attempt's buffer was too
+/// small, and a larger one may do.
+inline kcdata::kern_return capture_error(kcdata::kern_return error) {
+    return error == kcdata::KERN_RESOURCE_SHORTAGE ? kcdata::KERN_INSUFFICIENT_BUFFER_SIZE : error;
+}
+
+}  // namespace stackshot

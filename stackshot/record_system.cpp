@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "kcdata/records.hpp"
+#include "stackshot/record.hpp"
+
+namespace stackshot {
+
+using namespace kcdata;
+
+namespace {
+
+/// snapshot_magic of a mem_and_io_snapshot (STACKSHOT_MEM_AND_IO_SNAPSHOT_MAGIC).
+constexpr std::uint32_t mem_and_io_snapshot_magic = 0xbfcabcde;
+/// A string record holds this many bytes at most; a longer string is cut, without its NUL.
+constexpr std::size_t longest_string = 256;
+
+kern_return append_string(Writer& writer, std::uint32_t type, const char* string) {
+    std::size_t size = 0;
+    while (size < longest_string && string[size] != '\0')
+        ++size;
+    if (size < longest_string)
+        ++size;
+    return writer.append(type, std::as_bytes(std::span(string, size)));
+}
+
+kern_return append_memory_statistics(Writer& writer, const MemoryFacts& facts) {
+    mem_and_io_snapshot snapshot{};
+    snapshot.snapshot_magic = mem_and_io_snapshot_magic;
+    snapshot.free_pages = facts.free_pages;
+    snapshot.active_pages = facts.active_pages;
+    snapshot.wired_pages = facts.wired_pages;
+    return writer.append_value(STACKSHOT_KCTYPE_GLOBAL_MEM_STATS, snapshot);
+}
+
+kern_return append_latencies(Writer& writer, std::span<const CpuLatency> latencies) {
+    auto payload = writer.reserve_array(STACKSHOT_KCTYPE_LATENCY_INFO_CPU,
+                                        sizeof(stackshot_latency_cpu), latencies.size());
+    if (!payload.ok())
+        return payload.error();
+    std::byte* place = payload.value().data();
+    for (const CpuLatency& cpu : latencies) {
+        stackshot_latency_cpu element{};
+        element.cpu_number = static_cast<std::int32_t>(cpu.cpu);
+        element.cluster_type = static_cast<std::int32_t>(cpu.cluster);
+        element.init_latency_mt = cpu.init;
+        element.workqueue_latency_mt = cpu.work_queue;
+        element.total_latency_mt = cpu.total;
+        element.tasks_processed = cpu.counts.tasks;
+        element.threads_processed = cpu.counts.threads;
+        element.total_buf = cpu.buffer;
+        element.intercluster_buf_used = cpu.borrowed;
+        std::memcpy(place, &element, sizeof(element));
+        place += sizeof(element);
+    }
+    return KERN_SUCCESS;
+}
+
+}  // namespace
+
+kern_return record_pre_task(Writer& writer, System& system, Quiesced& quiesced,
+                            const Request& request, const PreTaskFacts& facts) {
+    const SystemFacts& constant = system.facts();
+    kern_return error = KERN_SUCCESS;
+    const auto ok = [&error](kern_return result) {
+        error = result;
+        return result == KERN_SUCCESS;
+    };
+    if (!ok(writer.append_uint64_with_description("stackshot_in_flags",
+                                                  request.flags & ~cleared_flags)) ||
+        !ok(writer.append_uint32_with_description("stackshot_in_pid",
+                                                  static_cast<std::uint32_t>(request.pid))) ||
+        !ok(writer.append_uint64_with_description("system_state_flags", kKernel64_p)))
+        return error;
+    if (facts.size_estimate != 0 && (!ok(writer.append_uint32_with_description(
+                                         "stackshot_size_estimate", facts.size_estimate)) ||
+                                     !ok(writer.append_uint32_with_description(
+                                         "stackshot_size_estimate_adj", facts.size_estimate_adj))))
+        return error;
+    const mach_timebase_info timebase{constant.timebase.numer, constant.timebase.denom};
+    if (!ok(writer.append_value(STACKSHOT_KCTYPE_KERN_PAGE_SIZE, constant.page_size)) ||
+        !ok(append_string(writer, STACKSHOT_KCTYPE_OSVERSION, constant.os_version)) ||
+        !ok(append_string(writer, STACKSHOT_KCTYPE_OS_BUILD_VERSION, constant.os_build_version)) ||
+        !ok(append_string(writer, STACKSHOT_KCTYPE_BOOTARGS, constant.boot_args)) ||
+        !ok(writer.append_value(KCDATA_TYPE_TIMEBASE, timebase)) ||
+        !ok(writer.append_value(KCDATA_TYPE_MACH_ABSOLUTE_TIME, facts.absolute_time)) ||
+        !ok(writer.append_value(KCDATA_TYPE_USECS_SINCE_EPOCH, facts.usecs_since_epoch)))
+        return error;
+    if (request.has(STACKSHOT_GET_GLOBAL_MEM_STATS) &&
+        !ok(append_memory_statistics(writer, system.memory_facts(quiesced))))
+        return error;
+    // Not XNU's, which panics on such a CPU. Always there, so that 0 says that all CPUs stopped.
+    return writer.append_uint64_with_description("stackshot_absent_cpus",
+                                                 system.absent_cpus(quiesced));
+}
+
+std::size_t record_post_task_room(CpuIndex cpus) {
+    constexpr std::size_t described = sizeof(ItemHeader) + 48;
+    constexpr std::size_t duration = sizeof(ItemHeader) + 32;
+    return 4 * described + duration + sizeof(ItemHeader) + 16 +
+           cpus * sizeof(stackshot_latency_cpu);
+}
+
+Result<std::span<std::byte>> record_post_task(Writer& writer, const Request& request,
+                                              const PostTaskFacts& facts) {
+    kern_return error = KERN_SUCCESS;
+    const auto ok = [&error](kern_return result) {
+        error = result;
+        return result == KERN_SUCCESS;
+    };
+    if (!ok(writer.append_uint64_with_description("stackshot_tasks_count", facts.counts.tasks)) ||
+        !ok(writer.append_uint64_with_description("stackshot_threads_count", facts.counts.threads)))
+        return error;
+    if (!request.has(STACKSHOT_DISABLE_LATENCY_INFO) &&
+        !ok(append_latencies(writer, facts.latencies)))
+        return error;
+    auto duration =
+        writer.reserve(STACKSHOT_KCTYPE_STACKSHOT_DURATION, sizeof(stackshot_duration_v2));
+    if (!duration.ok())
+        return duration.error();
+    auto* record = new (duration.value().data())
+        stackshot_duration_v2{facts.duration, 0, facts.prior_duration};
+    if (!ok(writer.append_uint32_with_description("stackshot_tries", facts.tries)) ||
+        !ok(writer.append_uint64_with_description(
+            "stackshot_out_flags", request.flags & ~(cleared_flags | unmet_flags | refused_flags))))
+        return error;
+    return std::as_writable_bytes(std::span(&record->stackshot_duration_outer, 1));
+}
+
+}  // namespace stackshot
