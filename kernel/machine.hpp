@@ -51,6 +51,10 @@ std::uint64_t absolute_time();
 /// Ticks of absolute_time() per second (CNTFRQ_EL0).
 std::uint64_t ticks_per_second();
 
+/// Raises this CPU's timer interrupt when absolute_time() reaches `deadline`, at once if it has
+/// already, and until the next call; UINT64_MAX: not at all. Interrupts off.
+void set_timer(std::uint64_t deadline);
+
 /// Makes `cpu` look at its run queue soon (SGI).
 void send_reschedule(CpuIndex cpu);
 /// Makes every CPU in `cpus` enter the quiesce protocol (SGI).

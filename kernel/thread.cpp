@@ -1,0 +1,132 @@
+#include "kernel/thread.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kernel/heap.hpp"
+#include "kernel/scheduler.hpp"
+#include "kernel/sleep.hpp"
+#include "kernel/task.hpp"
+#include "kernel/wait_queue.hpp"
+
+namespace kernel {
+namespace {
+
+constinit std::uint64_t last_thread_id = 0;
+constinit ThreadQueue terminated_threads;
+constinit WaitQueue terminate_daemon;
+
+/// Ended threads are taken apart in batches, this often.
+constexpr std::uint64_t terminate_interval_milliseconds = 20;
+
+/// The outermost frame of every thread but the CPUs' first ones.
+void thread_main(void* argument) {
+    scheduler::begin_thread();
+    const Thread& self = *static_cast<const Thread*>(argument);
+    self.entry(self.argument);
+    thread_exit();
+}
+
+/// Frees a thread that has been switched away from for the last time.
+void reap(Thread& thread) {
+    free_kernel_stack(thread.stack);
+    Task& task = *thread.task;
+    bool joined = false;
+    {
+        SchedulerGuard guard;
+        task_remove_thread(guard, task, thread);
+        thread.reaped = true;
+        joined = !thread.joinable;
+    }
+    if (joined)
+        heap::destroy(&thread);
+    task_release(task);
+}
+
+}  // namespace
+
+kcdata::Result<Thread*> thread_create(Task& task, const char* name, ThreadEntry entry,
+                                      void* argument, ThreadOptions options) {
+    CHECK(options.priority >= MINPRI && options.priority <= MAXPRI);
+    auto* const thread = heap::create<Thread>();
+    if (thread == nullptr)
+        return kcdata::KERN_RESOURCE_SHORTAGE;
+    thread->stack = allocate_kernel_stack();
+    if (!thread->stack.valid()) {
+        heap::destroy(thread);
+        return kcdata::KERN_RESOURCE_SHORTAGE;
+    }
+    std::memcpy(thread->name, name, std::min(std::strlen(name), Thread::max_name));
+    thread->entry = entry;
+    thread->argument = argument;
+    thread->base_priority = thread->priority = static_cast<std::int16_t>(options.priority);
+    thread->joinable = options.joinable;
+    platform::prepare_context(thread->context, thread->stack.high, thread_main, thread);
+
+    SchedulerGuard guard;
+    thread->thread_id = ++last_thread_id;
+    task_add_thread(guard, task, *thread);
+    return thread;
+}
+
+void thread_start(Thread& thread) {
+    SchedulerGuard guard;
+    scheduler::unblock(guard, thread, WaitResult::THREAD_AWAKENED);
+}
+
+void thread_join(Thread& thread) {
+    CHECK(machine::interrupts_enabled());
+    bool reaped = false;
+    {
+        SchedulerGuard guard;
+        CHECK(thread.joinable && thread.joiner == nullptr);
+        if ((thread.state & SS_TH_TERMINATE2) == 0) {
+            thread.joiner = &current_thread();
+            const WaitResult result =
+                scheduler::wait(guard, std::bit_cast<std::uint64_t>(&thread), no_deadline, false);
+            CHECK(result == WaitResult::THREAD_AWAKENED);
+        }
+        thread.joinable = false;
+        reaped = thread.reaped;
+    }
+    if (reaped)
+        heap::destroy(&thread);
+}
+
+void thread_exit() {
+    SchedulerGuard guard;
+    Thread& self = current_thread();
+    self.state = SS_TH_WAIT | SS_TH_UNINT | SS_TH_TERMINATE | SS_TH_TERMINATE2;
+    terminated_threads.push_back(self);
+    terminate_daemon.wake_one(guard);
+    if (self.joiner != nullptr)
+        scheduler::unblock(guard, *self.joiner, WaitResult::THREAD_AWAKENED);
+    scheduler::block(guard);
+    panic("thread %llu goes on after its end", static_cast<unsigned long long>(self.thread_id));
+}
+
+void thread_terminate_daemon(void*) {
+    for (;;) {
+        {
+            SchedulerGuard guard;
+            if (terminated_threads.empty()) {
+                const WaitResult result = terminate_daemon.wait(guard, &terminated_threads);
+                CHECK(result == WaitResult::THREAD_AWAKENED);
+            }
+        }
+        sleep_milliseconds(terminate_interval_milliseconds);
+        for (;;) {
+            Thread* thread = nullptr;
+            {
+                SchedulerGuard guard;
+                thread = terminated_threads.pop_front();
+            }
+            if (thread == nullptr)
+                break;
+            reap(*thread);
+        }
+    }
+}
+
+}  // namespace kernel

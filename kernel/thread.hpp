@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdarg>
+#include <cstdint>
+
+#include "kcdata/result.hpp"
+#include "kernel/kernel_stack.hpp"
+#include "kernel/list.hpp"
+#include "kernel/machine.hpp"
+#include "platform/arm64/cpu/context_switch.hpp"
+
+namespace kernel {
+
+struct Task;
+class WaitQueue;
+
+/// Thread states, XNU's bits and names (SS_TH_*).
+enum ThreadState : std::uint32_t {
+    SS_TH_WAIT = 0x01,        ///< queued for waiting
+    SS_TH_SUSP = 0x02,        ///< stopped or asked to stop
+    SS_TH_RUN = 0x04,         ///< running or on the run queue
+    SS_TH_UNINT = 0x08,       ///< waiting uninterruptibly
+    SS_TH_TERMINATE = 0x10,   ///< halted at termination
+    SS_TH_TERMINATE2 = 0x20,  ///< added to the reaper's queue
+    SS_TH_IDLE = 0x80,        ///< an idle thread
+};
+
+/// Priorities, 0 to 127, larger ones first. XNU's names.
+inline constexpr int IDLEPRI = 0;  ///< idle threads, and only they
+inline constexpr int MINPRI = 1;
+inline constexpr int MAXPRI_THROTTLE = 4;
+inline constexpr int BASEPRI_DEFAULT = 31;
+inline constexpr int BASEPRI_FOREGROUND = 47;
+inline constexpr int BASEPRI_KERNEL = 81;
+inline constexpr int BASEPRI_PREEMPT = 92;
+inline constexpr int MAXPRI = 127;
+
+/// A thread runs this with the argument it was created with, and ends when it returns.
+using ThreadEntry = void (*)(void* argument);
+
+/// Why a wait ended. XNU's names.
+enum class [[nodiscard]] WaitResult : std::uint8_t{THREAD_AWAKENED, THREAD_TIMED_OUT};
+
+/// A deadline that never comes.
+inline constexpr std::uint64_t no_deadline = UINT64_MAX;
+
+/// A kernel thread. Times are in absolute time units. Everything that can change is guarded by the
+/// scheduler lock, and may be read while the world is stopped.
+struct Thread {
+    static constexpr std::size_t max_name = 63;
+
+    // Fixed once the thread is in the thread list of its task.
+    std::uint64_t thread_id = 0;
+    Task* task = nullptr;
+    char name[max_name + 1] = {};
+    KernelStack stack{};  ///< not valid() for a CPU's first thread: that is the boot stack
+    ThreadEntry entry = nullptr;
+    void* argument = nullptr;
+
+    std::uint32_t state = SS_TH_WAIT | SS_TH_UNINT;
+    std::int16_t base_priority = BASEPRI_DEFAULT;
+    std::int16_t priority = BASEPRI_DEFAULT;
+    /// Where the thread goes on, if it is not on a CPU.
+    platform::SwitchContext context{};
+    /// CPU the thread is on, or ran on last; no_cpu when it never ran.
+    CpuIndex last_cpu = no_cpu;
+
+    /// Time on a CPU, up to the last switch away from it. All of it is system time.
+    std::uint64_t system_time = 0;
+    /// Time spent running or waiting for a CPU, up to the last time it blocked.
+    std::uint64_t runnable_time = 0;
+    std::uint64_t last_run_time = 0;            ///< when it was switched away from last
+    std::uint64_t last_made_runnable_time = 0;  ///< when it was unblocked or preempted last
+    std::uint64_t unblocked_time = 0;           ///< when it was unblocked last
+
+    /// What the thread waits for: the address of the object, 0 when it does not wait.
+    std::uint64_t wait_event = 0;
+    WaitQueue* wait_queue = nullptr;
+    WaitResult wait_result = WaitResult::THREAD_AWAKENED;
+    std::uint64_t deadline = no_deadline;
+    /// CPU in whose deadline queue the thread is.
+    CpuIndex deadline_cpu = no_cpu;
+
+    /// The object is kept for a thread_join() to come, even when the thread is reaped.
+    bool joinable = false;
+    bool reaped = false;
+    Thread* joiner = nullptr;
+
+    ListLink<Thread> task_link{};   ///< in Task::threads
+    ListLink<Thread> queue_link{};  ///< in a run queue, a wait queue or the reaper's queue
+    struct DeadlineLinks {
+        Thread* child = nullptr;
+        Thread* sibling = nullptr;
+        Thread* previous = nullptr;
+    } deadline_links{};  ///< in a deadline queue
+};
+
+using ThreadList = List<Thread, &Thread::task_link>;
+using ThreadQueue = List<Thread, &Thread::queue_link>;
+
+/// How thread_create() makes a thread.
+struct ThreadOptions {
+    int priority = BASEPRI_DEFAULT;
+    /// thread_join() will be called for it. Otherwise the pointer is good only as long as the
+    /// caller knows that the thread has not ended.
+    bool joinable = false;
+};
+
+/// A new thread of `task`, which waits (SS_TH_WAIT | SS_TH_UNINT) until thread_start(). The name is
+/// cut to 63 characters. KERN_RESOURCE_SHORTAGE: no memory. Thread context.
+kcdata::Result<Thread*> thread_create(Task& task, const char* name, ThreadEntry entry,
+                                      void* argument, ThreadOptions options = {});
+/// Makes a thread that was never started runnable. Any context but a stop.
+void thread_start(Thread& thread);
+/// Waits until a joinable thread has ended, and gives it up. Once for each thread, thread context.
+void thread_join(Thread& thread);
+/// Ends the calling thread.
+[[noreturn]] void thread_exit();
+
+/// The thread that runs this. Any context; in an interrupt the one that was interrupted.
+Thread& current_thread();
+
+/// What the thread of kernel_task that takes ended threads apart runs.
+void thread_terminate_daemon(void*);
+
+}  // namespace kernel

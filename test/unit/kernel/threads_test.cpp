@@ -1,0 +1,612 @@
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "kernel/cpu.hpp"
+#include "kernel/event.hpp"
+#include "kernel/mutex.hpp"
+#include "kernel/semaphore.hpp"
+#include "kernel/sleep.hpp"
+#include "test/unit/kernel/fake_machine.hpp"
+#include "test/unit/kernel/host_panic.hpp"
+#include "test/unit/kernel/kernel_threads.hpp"
+
+// Behind the kernel's headers: the CHECK of this file is Catch's.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/reporters/catch_reporter_event_listener.hpp>
+#include <catch2/reporters/catch_reporter_registrars.hpp>
+
+using namespace kernel;
+
+namespace {
+
+/// The machine is booted once: the kernel cannot be started twice in a process.
+class Machine : public Catch::EventListenerBase {
+  public:
+    using EventListenerBase::EventListenerBase;
+    void testRunStarting(const Catch::TestRunInfo&) override {
+        const char* cpus = std::getenv("FAKE_CPUS");
+        fake_machine::boot(cpus != nullptr ? static_cast<CpuIndex>(std::atoi(cpus)) : 4);
+    }
+    void testRunEnded(const Catch::TestRunStats&) override { fake_machine::power_off(); }
+};
+CATCH_REGISTER_LISTENER(Machine)
+
+constexpr std::uint64_t ms = 1'000'000;
+
+/// Computes for `time`, taking interrupts as a CPU does.
+void compute(std::uint64_t time) {
+    const std::uint64_t end = machine::absolute_time() + time;
+    while (machine::absolute_time() < end)
+        fake_machine::poll();
+}
+
+std::string panic_of(std::function<void()> body) {
+    try {
+        fake_machine::run(std::move(body));
+    } catch (const Panicked& panicked) {
+        return panicked.what();
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("a mutex has one owner at a time") {
+    std::uint64_t counter = 0;  // plain: the mutex has to order it
+    int inside = 0, most_inside = 0;
+    fake_machine::run([&] {
+        Mutex mutex;
+        KernelThreads threads;
+        for (int thread = 0; thread < 12; thread++)
+            threads.start([&] {
+                for (int turn = 0; turn < 300; turn++) {
+                    MutexGuard guard(mutex);
+                    most_inside = std::max(most_inside, ++inside);
+                    const std::uint64_t value = counter;
+                    if (turn % 16 == 0)
+                        scheduler::yield();
+                    fake_machine::poll();
+                    counter = value + 1;
+                    --inside;
+                }
+            });
+        threads.join();
+    });
+    CHECK(counter == 12 * 300);
+    CHECK(most_inside == 1);
+}
+
+TEST_CASE("a mutex is handed to the waiter of highest priority, then to the first that came") {
+    std::vector<int> order;
+    bool free_after = false;
+    fake_machine::run([&] {
+        Mutex mutex;
+        mutex.lock();
+        KernelThreads threads;
+        const int priorities[] = {31, 40, 31, 50, 40, 31};
+        for (int index = 0; index < 6; index++) {
+            Thread& thread = threads.start(
+                [&, index] {
+                    MutexGuard guard(mutex);
+                    order.push_back(index);
+                },
+                priorities[index]);
+            yield_until([&] { return waits_for(thread, &mutex); });
+        }
+        mutex.unlock();
+        threads.join();
+        free_after = mutex.try_lock();
+        mutex.unlock();
+    });
+    CHECK(order == std::vector{3, 1, 4, 0, 2, 5});
+    CHECK(free_after);
+}
+
+TEST_CASE("try_lock does not wait and does not take what is owned") {
+    bool taken = true;
+    fake_machine::run([&] {
+        Mutex mutex;
+        MutexGuard guard(mutex);
+        KernelThreads threads;
+        threads.start([&] { taken = mutex.try_lock(); });
+        threads.join();
+    });
+    CHECK_FALSE(taken);
+}
+
+TEST_CASE("no wake-up is lost between two threads that signal each other") {
+    constexpr int pairs = 6, turns = 500;
+    std::atomic<int> finished{0};
+    fake_machine::run([&] {
+        struct Pair {
+            Semaphore ping{}, pong{};
+        };
+        std::vector<std::unique_ptr<Pair>> all;
+        KernelThreads threads;
+        for (int index = 0; index < pairs; index++) {
+            Pair& pair = *all.emplace_back(std::make_unique<Pair>());
+            threads.start([&] {
+                for (int turn = 0; turn < turns; turn++) {
+                    pair.ping.signal();
+                    pair.pong.wait();
+                }
+                finished++;
+            });
+            threads.start([&] {
+                for (int turn = 0; turn < turns; turn++) {
+                    pair.ping.wait();
+                    pair.pong.signal();
+                }
+                finished++;
+            });
+        }
+        threads.join();
+    });
+    CHECK(finished == 2 * pairs);
+}
+
+TEST_CASE("a semaphore gives out exactly what it was given, timeouts or not") {
+    std::atomic<int> taken{0}, timed_out{0};
+    int left = 0;
+    constexpr int givers = 3, takers = 6, turns = 200;
+    fake_machine::run([&] {
+        Semaphore semaphore;
+        {
+            KernelThreads threads;
+            for (int index = 0; index < takers; index++)
+                threads.start([&, index] {
+                    for (int turn = 0; turn < turns; turn++) {
+                        const std::uint64_t deadline =
+                            machine::absolute_time() + static_cast<std::uint64_t>(index) * 20'000;
+                        if (semaphore.wait_until(deadline) == WaitResult::THREAD_AWAKENED)
+                            taken++;
+                        else
+                            timed_out++;
+                    }
+                });
+            for (int index = 0; index < givers; index++)
+                threads.start([&] {
+                    for (int turn = 0; turn < turns; turn++) {
+                        semaphore.signal();
+                        if (turn % 8 == 0)
+                            sleep_microseconds(50);
+                    }
+                });
+        }
+        while (semaphore.wait_until(0) == WaitResult::THREAD_AWAKENED)
+            left++;
+    });
+    CHECK(taken + left == givers * turns);
+    CHECK(taken + timed_out == takers * turns);
+}
+
+TEST_CASE("a signal from an interrupt wakes the waiter") {
+    constexpr int signals = 200;
+    int woken = 0;
+    Semaphore semaphore;
+    KernelThreads* threads = nullptr;
+    fake_machine::run([&] {
+        threads = new KernelThreads;
+        threads->start([&] {
+            for (; woken < signals; woken++)
+                semaphore.wait();
+        });
+    });
+    for (int index = 0; index < signals; index++)
+        fake_machine::raise(static_cast<CpuIndex>(index) % fake_machine::cpu_count(),
+                            [&] { semaphore.signal(); });
+    fake_machine::run([&] { delete threads; });
+    CHECK(woken == signals);
+}
+
+TEST_CASE("an event lets everybody go on who waits, and everybody who comes until it is cleared") {
+    std::atomic<int> through{0};
+    WaitResult late = WaitResult::THREAD_TIMED_OUT, after_clear = WaitResult::THREAD_AWAKENED;
+    fake_machine::run([&] {
+        Event event;
+        KernelThreads threads;
+        for (int index = 0; index < 8; index++) {
+            Thread& thread = threads.start([&] {
+                event.wait();
+                through++;
+            });
+            yield_until([&] { return waits_for(thread, &event); });
+        }
+        event.set();
+        threads.join();
+        late = event.wait_until(0);
+        event.clear();
+        after_clear = event.wait_until(machine::absolute_time() + ms);
+    });
+    CHECK(through == 8);
+    CHECK(late == WaitResult::THREAD_AWAKENED);
+    CHECK(after_clear == WaitResult::THREAD_TIMED_OUT);
+}
+
+TEST_CASE("nobody sleeps too short, and the others run meanwhile") {
+    std::atomic<int> early{0}, slept{0};
+    std::uint64_t elapsed = 0;
+    fake_machine::run([&] {
+        const std::uint64_t start = machine::absolute_time();
+        KernelThreads threads;
+        for (std::uint64_t index = 0; index < 40; index++)
+            threads.start([&, index] {
+                const std::uint64_t deadline = machine::absolute_time() + (index * 7 % 40 + 1) * ms;
+                sleep_until(deadline);
+                if (machine::absolute_time() < deadline)
+                    early++;
+                slept++;
+            });
+        threads.join();
+        elapsed = machine::absolute_time() - start;
+    });
+    CHECK(early == 0);
+    CHECK(slept == 40);
+    // One after the other they would take 820 ms.
+    CHECK(elapsed < 800 * ms);
+}
+
+TEST_CASE("threads that sleep on one CPU wake in the order of their deadlines", "[one-cpu]") {
+    std::vector<int> order;
+    fake_machine::run([&] {
+        const std::uint64_t start = machine::absolute_time() + 20 * ms;
+        KernelThreads threads;
+        const int places[] = {4, 1, 3, 0, 2};
+        for (int place : places)
+            threads.start([&, place] {
+                sleep_until(start + static_cast<std::uint64_t>(place) * ms);
+                order.push_back(place);
+            });
+    });
+    CHECK(order == std::vector{0, 1, 2, 3, 4});
+}
+
+TEST_CASE("threads of one priority share the CPUs") {
+    const int count = static_cast<int>(fake_machine::cpu_count()) + 2;
+    std::vector<std::atomic<std::uint64_t>> turns(static_cast<std::size_t>(count));
+    std::atomic<bool> all_ran{false};
+    fake_machine::run([&] {
+        KernelThreads threads;
+        for (auto& own : turns)
+            threads.start([&] {
+                // Never blocks: the others run only if it is preempted.
+                while (!all_ran) {
+                    own++;
+                    fake_machine::poll();
+                    all_ran = std::ranges::all_of(turns, [](auto& other) { return other > 0; });
+                }
+            });
+    });
+    CHECK(all_ran);
+}
+
+TEST_CASE("a thread of higher priority gets a CPU from one of lower priority at once") {
+    std::atomic<bool> urgent_ran{false};
+    std::atomic<int> computing{0};
+    fake_machine::run([&] {
+        KernelThreads threads;
+        // More than there are CPUs, and none of them ends before the urgent thread has run.
+        for (CpuIndex index = 0; index < fake_machine::cpu_count() + 1; index++)
+            threads.start(
+                [&] {
+                    computing++;
+                    while (!urgent_ran)
+                        fake_machine::poll();
+                },
+                20);
+        while (computing < static_cast<int>(fake_machine::cpu_count()) - 1)
+            fake_machine::poll();
+        threads.start([&] { urgent_ran = true; }, 90);
+    });
+    CHECK(urgent_ran);
+}
+
+TEST_CASE("a thread does not run while every CPU has one of higher priority") {
+    std::atomic<bool> low_ran{false};
+    bool ran_too_early = true;
+    fake_machine::run([&] {
+        std::atomic<bool> stop{false};
+        std::atomic<CpuIndex> busy{0};
+        KernelThreads threads;
+        for (CpuIndex index = 0; index + 1 < fake_machine::cpu_count(); index++)
+            threads.start(
+                [&] {
+                    busy++;
+                    while (!stop)
+                        fake_machine::poll();
+                },
+                60);
+        while (busy + 1 < fake_machine::cpu_count())
+            fake_machine::poll();
+        // This thread, of priority 31, has the last CPU.
+        threads.start([&] { low_ran = true; }, 10);
+        compute(25 * ms);
+        ran_too_early = low_ran;
+        stop = true;
+    });
+    CHECK_FALSE(ran_too_early);
+    CHECK(low_ran);
+}
+
+TEST_CASE("what a thread did is seen by who joins it, and its memory is given back") {
+    std::size_t before = 0, during = 0, after = 0;
+    std::atomic<int> done{0};
+    fake_machine::run([&] {
+        // Ended threads are taken apart later, in batches: those of earlier tests too.
+        const std::size_t own = 2 + fake_machine::cpu_count();
+        const auto settle = [&] {
+            const std::uint64_t end = machine::absolute_time() + 5000 * ms;
+            while (thread_count() > own && machine::absolute_time() < end)
+                sleep_milliseconds(1);
+            return thread_count();
+        };
+        before = settle();
+        {
+            KernelThreads threads;
+            for (int round = 0; round < 20; round++)
+                threads.create([&] { done++; }, 31);
+            during = thread_count();
+            threads.start_all();
+        }
+        after = settle();
+    });
+    CHECK(done == 20);
+    CHECK(during == before + 20);
+    CHECK(after == before);
+}
+
+TEST_CASE("a task lives as long as it is held or has threads, and keeps the time of dead threads") {
+    std::size_t before = 0, during = 0, after = 0;
+    std::uint64_t time_kept = 0, thread_time = 0;
+    std::int32_t pid = 0;
+    std::string task_name, thread_name;
+    fake_machine::run([&] {
+        before = task_count();
+        Task& task = *task_create("a name that is longer than 31 characters").value();
+        pid = task.pid;
+        task_name = task.name;
+        {
+            KernelThreads threads(task);
+            Thread& thread = threads.start([&] { compute(3 * ms); }, BASEPRI_DEFAULT, "computes");
+            thread_name = thread.name;
+            yield_until([&] {
+                sleep_milliseconds(1);
+                SchedulerGuard guard;
+                return task.threads.empty();
+            });
+            SchedulerGuard guard;
+            time_kept = task.system_time_in_terminated_threads;
+            thread_time = thread.system_time;
+        }
+        during = task_count();
+        task_release(task);
+        after = task_count();
+    });
+    CHECK(pid > 0);
+    CHECK(task_name == "a name that is longer than 31 c");
+    CHECK(thread_name == "computes");
+    CHECK(during == before + 1);
+    CHECK(after == before);
+    CHECK(thread_time >= 3 * ms);
+    CHECK(time_kept == thread_time);
+}
+
+TEST_CASE("pids go up and unique pids are never used twice") {
+    std::vector<std::int32_t> pids;
+    std::vector<std::uint64_t> unique_pids;
+    fake_machine::run([&] {
+        for (int index = 0; index < 3; index++) {
+            Task& task = *task_create("task").value();
+            pids.push_back(task.pid);
+            unique_pids.push_back(task.unique_pid);
+            task_release(task);
+        }
+    });
+    CHECK((pids[0] < pids[1] && pids[1] < pids[2]));
+    CHECK((unique_pids[0] < unique_pids[1] && unique_pids[1] < unique_pids[2]));
+}
+
+TEST_CASE("a thread's state says what it does and what it waits for") {
+    std::uint32_t created = 0, waiting = 0, in_mutex = 0, running = 0;
+    CpuIndex never_ran = 0;
+    std::uint64_t event_while_running = 1;
+    fake_machine::run([&] {
+        Semaphore semaphore;
+        Mutex mutex;
+        KernelThreads threads;
+        Thread& thread = threads.create([&] {
+            running = current_thread().state;
+            event_while_running = current_thread().wait_event;
+            semaphore.wait();
+            mutex.lock();
+            mutex.unlock();
+        });
+        created = thread.state;
+        never_ran = thread.last_cpu;
+        mutex.lock();
+        thread_start(thread);
+        yield_until([&] { return waits_for(thread, &semaphore); });
+        waiting = thread.state;
+        semaphore.signal();
+        yield_until([&] { return waits_for(thread, &mutex); });
+        in_mutex = thread.state;
+        mutex.unlock();
+    });
+    CHECK(created == (SS_TH_WAIT | SS_TH_UNINT));
+    CHECK(never_ran == no_cpu);
+    CHECK(running == SS_TH_RUN);
+    CHECK(event_while_running == 0);
+    CHECK(waiting == SS_TH_WAIT);
+    CHECK(in_mutex == (SS_TH_WAIT | SS_TH_UNINT));
+}
+
+TEST_CASE("time on a CPU is charged to the thread that had it") {
+    std::uint64_t computed = 0, slept = 0, runnable = 0, elapsed = 0, charged = 0;
+    fake_machine::run([&] {
+        KernelThreads threads;
+        Thread& busy = threads.start([] {
+            for (int turn = 0; turn < 5; turn++) {
+                compute(2 * ms);
+                sleep_microseconds(10);
+            }
+        });
+        Thread& lazy = threads.start([] { sleep_milliseconds(20); });
+        const auto ended = [](const Thread& thread) {
+            SchedulerGuard guard;
+            return (thread.state & SS_TH_TERMINATE2) != 0;
+        };
+        yield_until([&] { return ended(busy) && ended(lazy); });
+        computed = busy.system_time;
+        runnable = busy.runnable_time;
+        slept = lazy.system_time;
+
+        // All time of a CPU belongs to some thread.
+        const CpuIndex cpu = 0;
+        std::uint64_t start_times[2], sums[2];
+        for (int index = 0; index < 2; index++) {
+            SchedulerGuard guard;
+            sums[index] = 0;
+            start_times[index] = cpu_at(cpu).dispatch_time;
+            for (Thread* thread = kernel_task().threads.first(); thread != nullptr;
+                 thread = ThreadList::next(*thread))
+                sums[index] += thread->system_time;
+            const std::uint64_t now = machine::absolute_time();
+            for (CpuIndex other = 0; other < fake_machine::cpu_count(); other++)
+                sums[index] += now - cpu_at(other).dispatch_time;
+            start_times[index] = now;
+            sums[index] += kernel_task().system_time_in_terminated_threads;
+        }
+        elapsed = (start_times[1] - start_times[0]) * fake_machine::cpu_count();
+        charged = sums[1] - sums[0];
+    });
+    CHECK(computed >= 10 * ms);
+    CHECK(runnable >= computed);
+    CHECK(slept < 15 * ms);
+    CHECK(charged == elapsed);
+}
+
+TEST_CASE("waiting and waking leave the interrupt mask as it was") {
+    bool after_wait = false, inside = true, between = true, after = false, in_thread = false;
+    fake_machine::run([&] {
+        Semaphore semaphore;
+        KernelThreads threads;
+        threads.start([&] {
+            in_thread = machine::interrupts_enabled();
+            semaphore.signal();
+        });
+        semaphore.wait();
+        after_wait = machine::interrupts_enabled();
+        {
+            InterruptsOff outer;
+            { InterruptsOff inner; }
+            between = machine::interrupts_enabled();
+            semaphore.signal();
+            inside = machine::interrupts_enabled();
+        }
+        after = machine::interrupts_enabled();
+    });
+    CHECK(in_thread);
+    CHECK(after_wait);
+    CHECK_FALSE(between);
+    CHECK_FALSE(inside);
+    CHECK(after);
+}
+
+TEST_CASE("a spinlock excludes the other CPUs") {
+    std::uint64_t counter = 0;
+    fake_machine::run([&] {
+        SpinLock lock;
+        KernelThreads threads;
+        for (int thread = 0; thread < 8; thread++)
+            threads.start([&] {
+                for (int turn = 0; turn < 1000; turn++) {
+                    SpinLockGuard guard(lock);
+                    counter = counter + 1;
+                }
+            });
+    });
+    CHECK(counter == 8 * 1000);
+}
+
+TEST_CASE("wrong use of a lock is caught") {
+    CHECK(panic_of([] {
+              SpinLock lock;
+              lock.release();
+          }).find("CHECK failed") != std::string::npos);
+    CHECK(panic_of([] {
+              SpinLock lock;
+              lock.acquire();  // with interrupts on
+          }).find("CHECK failed") != std::string::npos);
+    CHECK(panic_of([] {
+              SpinLock lock;
+              InterruptsOff interrupts_off;
+              lock.acquire();
+              lock.acquire();
+          }).find("CHECK failed") != std::string::npos);
+    CHECK(panic_of([] {
+              Mutex mutex;
+              mutex.unlock();
+          }).find("CHECK failed") != std::string::npos);
+    CHECK(panic_of([] {
+              Mutex mutex;
+              mutex.lock();
+              mutex.lock();
+          }).find("CHECK failed") != std::string::npos);
+    CHECK(panic_of([] {
+              Semaphore semaphore;
+              InterruptsOff interrupts_off;
+              semaphore.wait();
+          }).find("CHECK failed") != std::string::npos);
+}
+
+TEST_CASE("threads that come and go, block, sleep and are preempted all end") {
+    std::atomic<int> ended{0};
+    int started = 0;
+    fake_machine::run([&] {
+        Mutex mutex;
+        Semaphore semaphore(2);
+        Event go;
+        for (int round = 0; round < 8; round++) {
+            KernelThreads threads;
+            for (int index = 0; index < 24; index++, started++)
+                threads.start(
+                    [&, index] {
+                        go.wait();
+                        for (int turn = 0; turn < 10; turn++) {
+                            switch ((index + turn) % 5) {
+                                case 0: {
+                                    MutexGuard guard(mutex);
+                                    fake_machine::poll();
+                                    break;
+                                }
+                                case 1:
+                                    semaphore.wait();
+                                    scheduler::yield();
+                                    semaphore.signal();
+                                    break;
+                                case 2:
+                                    sleep_microseconds(static_cast<std::uint64_t>(index) * 10);
+                                    break;
+                                case 3:
+                                    compute(20'000);
+                                    break;
+                                case 4: {
+                                    KernelThreads child;
+                                    child.start([&] { scheduler::yield(); }, 20 + turn);
+                                    break;
+                                }
+                            }
+                        }
+                        ended++;
+                    },
+                    30 + index % 3);
+            go.set();
+            threads.join();
+            go.clear();
+        }
+    });
+    CHECK(ended == started);
+}
