@@ -62,10 +62,13 @@ class ByteSink {
     ~ByteSink() = default;
 };
 
-/// Writes `frame`, delimiters included. Allocates nothing; uses under 300 bytes of stack.
+/// Writes `frame`, delimiters included. Allocates nothing.
 /// KERN_INVALID_ARGUMENT: the payload is too long or does not lie inside the total. Otherwise the
 /// sink's error.
 kern_return write_frame(ByteSink& sink, const Frame& frame);
+
+/// Bytes of the whole frame, CRC included, as its header tells it; may be more than max_frame_size.
+std::size_t frame_size(std::span<const std::byte, frame_header_size> header);
 
 /// Checks the bytes of one frame, COBS already undone, and points `frame` into them. False if
 /// length, CRC, kind or the numbers in it are wrong.

@@ -38,9 +38,10 @@ class Line {
   private:
     enum class State : std::uint8_t { text, after_zero, frame, skip };
 
-    void begin_frame();
     void take(std::byte byte);
-    void damage(State next);
+    void decode(std::byte byte);
+    void put(std::byte byte);
+    void end_damage(std::uint64_t end, State next);
 
     LineHandler& handler_;
     State state_ = State::text;

@@ -18,7 +18,7 @@ namespace kcdata::serial {
 struct MissingRange {
     std::uint32_t offset = 0;
     std::uint32_t length = 0;
-    /// The frames they were in, where the neighbours tell.
+    /// The numbers of the frames they were in, where those around them tell: both or none.
     std::optional<std::uint32_t> first_frame{};
     std::optional<std::uint32_t> last_frame{};
 };
@@ -57,7 +57,7 @@ class ReceiverHandler {
     virtual void progress(const Progress&) {}
     /// `size` bytes of the line from `position` on were a frame once.
     virtual void damaged(std::uint64_t position, std::size_t size) = 0;
-    /// A capture was given up; its frames are ignored from now on.
+    /// A capture was given up. Unless it is too long, it begins anew when it is sent again.
     virtual void abandoned(const PartialCapture& capture, AbandonReason reason) = 0;
 
   protected:
@@ -103,15 +103,21 @@ class Receiver final : private LineHandler {
     void frame(const Frame& frame) override;
     void damaged(std::uint64_t position, std::size_t size) override;
 
-    Open& open(const Key& key);
+    /// The capture `key` names; begins it if it is new.
+    std::list<Open>::iterator open(const Key& key);
     static void store(Open& capture, const Frame& frame);
+    static std::uint32_t end_of(const std::pair<const std::uint32_t, Piece>& piece);
+    static Progress progress_of(const Open& capture);
+    static std::vector<std::byte> bytes_of(const Open& capture);
+    static std::vector<MissingRange> missing_of(const Open& capture);
     static PartialCapture partial(const Open& capture);
 
     ReceiverHandler& handler_;
     Limits limits_;
     Line line_;
     std::list<Open> open_;
-    std::set<Key> finished_;
+    /// Complete or too long: further frames of these say nothing new.
+    std::set<Key> ignored_;
 };
 
 }  // namespace kcdata::serial
