@@ -1,20 +1,14 @@
 #pragma once
 
-namespace platform {
-struct ExceptionFrame;
-}
-
 namespace kernel {
 
-/// Reports a bug of our own and stops the machine: message, registers and backtrace on the console,
-/// then the boot argument `panic=off|halt|reset`. Any context. A panic inside a panic is short.
+/// Reports a bug of our own and stops the machine: the message, where every CPU is, and a backtrace
+/// go to the console, then what set_panic_action() says is done. An exception nobody expected ends
+/// here too, with its registers. Any context. A panic inside a panic is short.
 [[noreturn, gnu::cold, gnu::noinline, gnu::format(printf, 1, 2)]] void panic(const char* format,
                                                                              ...);
 
-/// The same for an exception nothing expected. Interrupts off.
-[[noreturn, gnu::cold]] void panic_on_exception(const platform::ExceptionFrame& frame);
-
-/// What a panic does at its end.
+/// What a panic does at its end: turn the machine off, halt all CPUs, or reset it.
 enum class PanicAction : unsigned char { off, halt, reset };
 void set_panic_action(PanicAction action);
 

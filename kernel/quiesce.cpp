@@ -132,7 +132,7 @@ bool Quiesce::position(CpuIndex cpu, CpuPosition& position) const {
     return slot.position.load(position.registers, position.interrupted);
 }
 
-CpuMask Quiesce::stop_for_panic(const stackshot::Registers& entry) {
+StoppedForGood Quiesce::stop_for_panic(const stackshot::Registers& entry) {
     machine::interrupts_disable();
     const CpuIndex self = machine::current_cpu();
     CpuIndex first = no_cpu;
@@ -147,7 +147,8 @@ CpuMask Quiesce::stop_for_panic(const stackshot::Registers& entry) {
             machine::wait_for_event();
     }
     park_if_panicking();
-    return machine::online_cpus() & ~bit_of(self) & ~parked_.load(std::memory_order_acquire);
+    return {self,
+            machine::online_cpus() & ~bit_of(self) & ~parked_.load(std::memory_order_acquire)};
 }
 
 void Quiesce::park_if_panicking() {

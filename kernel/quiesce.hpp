@@ -32,6 +32,18 @@ class PositionCell {
     std::atomic<std::uint64_t> pc_{0}, lr_{0}, fp_{0}, sp_{0}, interrupted_{0};
 };
 
+/// What stop_for_panic() leaves: a world that stands still, except for CPUs that did not answer.
+class StoppedForGood final : public stackshot::Quiesced {
+  public:
+    /// CPUs that did not stop within the ack timeout.
+    CpuMask silent() const { return silent_; }
+
+  private:
+    friend class Quiesce;
+    StoppedForGood(CpuIndex cpu, CpuMask silent) : Quiesced(cpu), silent_(silent) {}
+    CpuMask silent_;
+};
+
 /// Stops the world and lets it go on: who asked, who is stopped and where, who did not answer.
 ///
 /// The initiator owns the stop from its first request to the moment the last CPU has left. Each
@@ -80,10 +92,9 @@ class Quiesce {
     bool position(CpuIndex cpu, CpuPosition& position) const;
 
     /// Stops every other CPU for good, whatever they do, a stop that is going on included; the
-    /// calling CPU continues alone with interrupts off. Returns the CPUs that did not answer within
-    /// the ack timeout. The first caller wins: another CPU that calls this does not return, the
-    /// same CPU gets the same answer again.
-    CpuMask stop_for_panic(const stackshot::Registers& entry);
+    /// calling CPU continues alone with interrupts off. The first caller wins: another CPU that
+    /// calls this does not return, the same CPU gets the same answer again.
+    StoppedForGood stop_for_panic(const stackshot::Registers& entry);
 
     /// Halts this CPU if another one panics. Every unbounded wait with interrupts off calls this.
     void park_if_panicking();

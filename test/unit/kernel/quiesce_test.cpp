@@ -346,8 +346,8 @@ TEST_CASE("a panic stops CPUs that run, that are stopped, that stop others and t
                 return;
             while (!inside)
                 std::this_thread::yield();
-            silent = world.quiesce.stop_for_panic(entry);
-            again = world.quiesce.stop_for_panic(entry);
+            silent = world.quiesce.stop_for_panic(entry).silent();
+            again = world.quiesce.stop_for_panic(entry).silent();
             for (CpuIndex other = 0; other < 5; other++) {
                 CpuPosition position;
                 if (world.quiesce.position(other, position) && position.exact)
@@ -395,7 +395,7 @@ TEST_CASE("of two CPUs that panic one goes on and the other stops") {
         std::atomic<int> survivors{0};
         stop_machine::run_cpus(3, [&](CpuIndex cpu) {
             if (cpu != 2) {
-                if (world.quiesce.stop_for_panic(entry) == 0)
+                if (world.quiesce.stop_for_panic(entry).silent() == 0)
                     survivors++;
                 return;
             }

@@ -1,0 +1,161 @@
+#include "kernel/panic.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdarg>
+#include <cstdint>
+
+#include "kernel/console.hpp"
+#include "kernel/machine.hpp"
+#include "kernel/quiesce.hpp"
+#include "kernel/stackshot_system.hpp"
+#include "platform/arm64/exception/handlers.hpp"
+#include "platform/arm64/mmu/layout.hpp"
+#include "platform/arm64/psci/psci.hpp"
+#include "stackshot/unwind.hpp"
+
+namespace kernel {
+namespace {
+
+PanicAction panic_action = PanicAction::halt;
+/// How many panics this machine is in; only the CPU that got through stop_for_panic() counts.
+std::atomic<int> depth{0};
+
+using console::print;
+
+void print_backtrace(StoppedForGood& stopped, const stackshot::Registers& registers,
+                     bool interrupted) {
+    // Every stack is the upper half of a slot (platform/arm64/mmu/layout.hpp). The frame pointer
+    // names it: after an overflow the stack pointer is already outside.
+    const std::uint64_t slot =
+        (registers.fp != 0 ? registers.fp : registers.sp) & ~(platform::mmu::stack_slot_size - 1);
+    stackshot::StackFacts facts;
+    facts.registers = registers;
+    facts.interrupted = interrupted;
+    facts.low = slot + platform::mmu::stack_slot_size - platform::mmu::stack_size;
+    facts.high = slot + platform::mmu::stack_slot_size;
+    std::array<std::uint64_t, 64> frames;
+    const stackshot::Unwinder unwinder(stackshot_system());
+    const stackshot::Walk walk = unwinder.walk(stopped, facts, frames);
+    for (std::size_t i = 0; i < walk.count; i++)
+        print("  #%-2zu %016lx\n", i, frames[i]);
+    if (walk.truncated())
+        print("  (%s)\n", stackshot::walk_end_text(walk.end));
+}
+
+void print_cpu(StoppedForGood& stopped, CpuIndex cpu) {
+    print("cpu %u: ", cpu);
+    CpuPosition position;
+    if (cpu == stopped.cpu())
+        print("panicked");
+    else if (!quiesce().position(cpu, position))
+        print("not known where");
+    else
+        print("%s pc %016lx lr %016lx fp %016lx sp %016lx",
+              position.exact ? "stopped at" : "did not stop, last seen at", position.registers.pc,
+              position.registers.lr, position.registers.fp, position.registers.sp);
+    stackshot::ThreadFacts thread;
+    const stackshot::ThreadRef current = thread_on_cpu(cpu);
+    if (current != stackshot::ThreadRef::none &&
+        stackshot_system().thread_facts(stopped, current, thread) == kcdata::KERN_SUCCESS)
+        print(", thread %lu \"%s\"", thread.thread_id, thread.name);
+    print("\n");
+}
+
+[[noreturn]] void finish() {
+    console::flush();
+    if (panic_action == PanicAction::off)
+        platform::psci::system_off();
+    else if (panic_action == PanicAction::reset)
+        platform::psci::system_reset();
+    machine::halt();
+}
+
+/// Stops the world and begins the report with `what`; ends a panic inside a panic. `reason` is told
+/// behind it.
+StoppedForGood begin(const stackshot::Registers& entry, const char* what, const char* format,
+                     std::va_list arguments) {
+    // The CPU that panics goes on alone, so that from here on nobody else touches anything.
+    StoppedForGood stopped = quiesce().stop_for_panic(entry);
+    console::seize();
+    const int before = depth.fetch_add(1, std::memory_order_relaxed);
+    if (before > 1)
+        machine::halt();
+    print(before == 0 ? "\n%s: " : "\n%s inside a panic: ", what);
+    console::print_v(format, arguments);
+    print("\n");
+    if (before != 0)
+        finish();
+    return stopped;
+}
+
+void print_cpus(StoppedForGood& stopped) {
+    const CpuMask online = machine::online_cpus() | bit_of(stopped.cpu());
+    for (CpuIndex cpu = 0; cpu < max_cpus; cpu++)
+        if ((online & bit_of(cpu)) != 0)
+            print_cpu(stopped, cpu);
+}
+
+void print_registers(const platform::ExceptionFrame& frame) {
+    for (unsigned i = 0; i < frame.x.size(); i++)
+        print("x%-2u %016lx%s", i, frame.x[i], i % 4 == 3 ? "\n" : "  ");
+    print("sp  %016lx\n", frame.sp);
+    print("ELR_EL1 %016lx  SPSR_EL1 %016lx  FAR_EL1 %016lx\n", frame.elr, frame.spsr, frame.far);
+}
+
+[[gnu::format(printf, 3, 4)]] StoppedForGood begin_exception(const stackshot::Registers& entry,
+                                                             const char* what, const char* format,
+                                                             ...) {
+    std::va_list arguments;
+    va_start(arguments, format);
+    StoppedForGood stopped = begin(entry, what, format, arguments);
+    va_end(arguments);
+    return stopped;
+}
+
+}  // namespace
+
+void set_panic_action(PanicAction action) {
+    panic_action = action;
+}
+
+void panic(const char* format, ...) {
+    const auto* const record =
+        static_cast<const platform::FrameRecord*>(__builtin_frame_address(0));
+    const stackshot::Registers entry{
+        .pc = record->lr,
+        .lr = 0,
+        .fp = record->fp,
+        .sp = reinterpret_cast<std::uint64_t>(__builtin_dwarf_cfa()),
+    };
+    std::va_list arguments;
+    va_start(arguments, format);
+    StoppedForGood stopped = begin(entry, "panic", format, arguments);
+    va_end(arguments);
+    print_backtrace(stopped, entry, false);
+    print_cpus(stopped);
+    finish();
+}
+
+}  // namespace kernel
+
+namespace platform {
+
+void handle_unexpected_exception(const ExceptionFrame& frame, Vector vector) {
+    using namespace kernel;
+    const stackshot::Registers interrupted{
+        .pc = frame.elr,
+        .lr = frame.lr(),
+        .fp = frame.fp(),
+        .sp = frame.sp,
+    };
+    StoppedForGood stopped = begin_exception(
+        interrupted, "exception", "%s: %s (ESR_EL1 %08lx) at %016lx, FAR_EL1 %016lx", name(vector),
+        exception_class_name(frame.esr), frame.esr, frame.elr, frame.far);
+    print_registers(frame);
+    print_backtrace(stopped, interrupted, true);
+    print_cpus(stopped);
+    finish();
+}
+
+}  // namespace platform

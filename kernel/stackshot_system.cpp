@@ -1,0 +1,358 @@
+#include "kernel/stackshot_system.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <numeric>
+#include <type_traits>
+
+#include "kcdata/records.hpp"
+#include "kernel/boot_arguments.hpp"
+#include "kernel/cpu.hpp"
+#include "kernel/mutex.hpp"
+#include "kernel/page_allocator.hpp"
+#include "kernel/panic.hpp"
+#include "kernel/quiesce.hpp"
+#include "kernel/task.hpp"
+#include "kernel/thread.hpp"
+#include "platform/arm64/exception/frame.hpp"
+#include "platform/arm64/image.hpp"
+#include "platform/arm64/mmu/layout.hpp"
+#include "platform/arm64/mmu/mmu.hpp"
+
+namespace kernel {
+namespace {
+
+using namespace kcdata;
+using stackshot::Quiesced;
+using stackshot::Registers;
+using stackshot::StackFacts;
+using stackshot::TaskRef;
+using stackshot::ThreadRef;
+
+/// The bytes of an object, or of a part of one, as a stop found them. They may be anything: nothing
+/// in them is followed but by another checked read.
+template <typename T>
+class Copy {
+    static_assert(std::is_trivially_copyable_v<T>);
+    static_assert(sizeof(T) % sizeof(std::uint64_t) == 0);
+
+  public:
+    bool read(std::uint64_t address) {
+        if (address % alignof(T) != 0)
+            return false;
+        for (std::size_t i = 0; i < words_.size(); i++)
+            if (!platform::mmu::checked_read(address + i * sizeof(std::uint64_t), words_[i]))
+                return false;
+        std::memcpy(static_cast<void*>(&object_), words_.data(), sizeof(T));
+        return true;
+    }
+    const T* operator->() const { return &object_; }
+    const T& operator*() const { return object_; }
+
+  private:
+    std::array<std::uint64_t, sizeof(T) / sizeof(std::uint64_t)> words_;
+    T object_;
+};
+
+std::uint64_t address_of(const void* object) {
+    return reinterpret_cast<std::uint64_t>(object);
+}
+
+template <std::size_t N>
+void copy_name(char (&to)[N], const char (&from)[N]) {
+    std::memcpy(to, from, N);
+    to[N - 1] = '\0';
+}
+
+class KernelSystem final : public stackshot::System {
+  public:
+    void initialize(const platform::Board& board);
+
+    const stackshot::SystemFacts& facts() const override { return facts_; }
+    std::size_t task_count() override { return kernel::task_count(); }
+    std::size_t thread_count() override { return kernel::thread_count(); }
+    std::span<std::byte> allocate(std::size_t size) override {
+        return page_allocator().allocate((size + page_size - 1) / page_size);
+    }
+    void free(std::span<std::byte> memory) override { page_allocator().free(memory); }
+    void lock() override { mutex_.lock(); }
+    bool try_lock() override { return mutex_.try_lock(); }
+    void unlock() override { mutex_.unlock(); }
+
+    [[gnu::noinline]] stackshot::TrapOutcome trap(stackshot::TrapBody& body) override;
+
+    std::uint64_t absolute_time() const override { return machine::absolute_time(); }
+    std::uint64_t microseconds_since_epoch() const override;
+    CpuIndex current_cpu() const override { return machine::current_cpu(); }
+    std::uint32_t cluster_of(CpuIndex) const override { return 0; }
+    void wait_for_event() override {
+        quiesce().park_if_panicking();
+        machine::wait_for_event();
+    }
+    void signal_event() override { machine::send_event(); }
+
+    Result<TaskRef> next_task(Quiesced&, TaskRef previous) override;
+    Result<ThreadRef> next_thread(Quiesced&, TaskRef task, ThreadRef previous) override;
+    kern_return task_facts(Quiesced&, TaskRef task, stackshot::TaskFacts& facts) override;
+    kern_return thread_facts(Quiesced&, ThreadRef thread, stackshot::ThreadFacts& facts) override;
+    kern_return stack_facts(Quiesced&, ThreadRef thread, StackFacts& facts) override;
+    stackshot::MemoryFacts memory_facts(Quiesced&) override;
+    CpuMask absent_cpus(Quiesced& quiesced) override { return quiesce().absent(quiesced); }
+    bool read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) override;
+    bool interrupted_registers(Quiesced&, std::uint64_t return_address, std::uint64_t frame_pointer,
+                               Registers& registers) override;
+    std::span<const std::byte> unwind_tables(std::uint64_t& address) const override;
+
+  private:
+    stackshot::SystemFacts facts_{};
+    char build_version_[2 * 20 + 1] = {};
+    std::uint64_t epoch_ = 0;
+    Mutex mutex_{};
+    /// When the stop that is going on was asked for: threads that run have run until then.
+    std::uint64_t trap_time_ = 0;
+};
+
+constinit KernelSystem the_system;
+
+/// Whether `thread` is on the CPU its last_cpu says.
+bool on_core(const Thread& thread, std::uint64_t address) {
+    return thread.last_cpu < max_cpus && address_of(cpu_at(thread.last_cpu).current) == address;
+}
+
+void KernelSystem::initialize(const platform::Board& board) {
+    BootArguments& arguments = boot_arguments();
+    facts_.os_version = "stackshot-unikernel " STACKSHOT_UNIKERNEL_VERSION;
+    facts_.boot_args = board.bootargs;
+    facts_.page_size = page_size;
+    for (const auto& range : board.memory)
+        facts_.memory_size += range.size;
+    const auto nanoseconds = std::uint64_t{1'000'000'000};
+    const std::uint64_t divisor = std::gcd(nanoseconds, machine::ticks_per_second());
+    facts_.timebase = {static_cast<std::uint32_t>(nanoseconds / divisor),
+                       static_cast<std::uint32_t>(machine::ticks_per_second() / divisor)};
+    facts_.kernel_load_address = platform::image::link_address();
+    const auto build_id = platform::image::build_id();
+    std::memcpy(facts_.kernel_uuid, build_id.data(),
+                std::min(build_id.size(), sizeof(facts_.kernel_uuid)));
+    for (std::size_t i = 0; i < std::min(build_id.size(), std::size_t{20}); i++) {
+        const char* digits = "0123456789abcdef";
+        const auto byte = std::to_integer<unsigned>(build_id[i]);
+        build_version_[2 * i] = digits[byte >> 4];
+        build_version_[2 * i + 1] = digits[byte & 0xf];
+    }
+    facts_.os_build_version = build_version_;
+    facts_.cpu_count = static_cast<CpuIndex>(board.cpus.size());
+    const platform::CodeRange entry = platform::exception_entry_range();
+    facts_.exception_entry_low = entry.begin;
+    facts_.exception_entry_high = entry.end;
+    facts_.tunables.max_tracebuf_size = arguments.number("max_tracebuf_size", 0);
+    facts_.tunables.estimate_adj =
+        static_cast<std::uint32_t>(arguments.number("stackshot_estimate_adj", 25, 0, 100));
+    facts_.tunables.single_threaded = arguments.flag("stackshot_single_thread", false);
+    epoch_ = arguments.number("epoch", 0, 0, UINT32_MAX);
+}
+
+stackshot::TrapOutcome KernelSystem::trap(stackshot::TrapBody& body) {
+    const auto* const record =
+        static_cast<const platform::FrameRecord*>(__builtin_frame_address(0));
+    const Registers entry{
+        .pc = record->lr,
+        .lr = 0,
+        .fp = record->fp,
+        .sp = reinterpret_cast<std::uint64_t>(__builtin_dwarf_cfa()),
+    };
+    trap_time_ = machine::absolute_time();
+    return quiesce().stop(body, entry);
+}
+
+std::uint64_t KernelSystem::microseconds_since_epoch() const {
+    const std::uint64_t ticks = machine::absolute_time();
+    const std::uint64_t frequency = machine::ticks_per_second();
+    return (epoch_ + ticks / frequency) * 1'000'000 + ticks % frequency * 1'000'000 / frequency;
+}
+
+Result<TaskRef> KernelSystem::next_task(Quiesced&, TaskRef previous) {
+    auto next = address_of(task_list().first());
+    if (previous != TaskRef::none) {
+        Copy<ListLink<Task>> link;
+        if (!link.read(static_cast<std::uint64_t>(previous) + offsetof(Task, link)))
+            return KERN_FAILURE;
+        next = address_of(link->next);
+    }
+    if (next == 0)
+        return TaskRef::none;
+    // An element whose back link is right cannot have been walked before: no cycle goes on for
+    // ever.
+    Copy<ListLink<Task>> back;
+    if (!back.read(next + offsetof(Task, link)) ||
+        address_of(back->previous) != static_cast<std::uint64_t>(previous))
+        return KERN_FAILURE;
+    return static_cast<TaskRef>(next);
+}
+
+Result<ThreadRef> KernelSystem::next_thread(Quiesced&, TaskRef task, ThreadRef previous) {
+    std::uint64_t next = 0;
+    if (previous == ThreadRef::none) {
+        Copy<ThreadList> threads;
+        if (!threads.read(static_cast<std::uint64_t>(task) + offsetof(Task, threads)))
+            return KERN_FAILURE;
+        next = address_of(threads->first());
+    } else {
+        Copy<ListLink<Thread>> link;
+        if (!link.read(static_cast<std::uint64_t>(previous) + offsetof(Thread, task_link)))
+            return KERN_FAILURE;
+        next = address_of(link->next);
+    }
+    if (next == 0)
+        return ThreadRef::none;
+    Copy<ListLink<Thread>> back;
+    if (!back.read(next + offsetof(Thread, task_link)) ||
+        address_of(back->previous) != static_cast<std::uint64_t>(previous))
+        return KERN_FAILURE;
+    return static_cast<ThreadRef>(next);
+}
+
+kern_return KernelSystem::task_facts(Quiesced&, TaskRef ref, stackshot::TaskFacts& facts) {
+    Copy<Task> task;
+    if (!task.read(static_cast<std::uint64_t>(ref)))
+        return KERN_FAILURE;
+    facts.unique_pid = task->unique_pid;
+    facts.pid = task->pid;
+    copy_name(facts.name, task->name);
+    facts.ss_flags = task->flags;
+    facts.is_kernel = static_cast<std::uint64_t>(ref) == address_of(&kernel_task());
+    facts.system_time_in_terminated_threads = task->system_time_in_terminated_threads;
+    facts.start_seconds = epoch_ + task->start_time / machine::ticks_per_second();
+    facts.start_time = task->start_time;
+    facts.thread_count = task->thread_count;
+    facts.task_size = sizeof(Task) + task->thread_count * (sizeof(Thread) + KernelStack::size) +
+                      (facts.is_kernel ? platform::image::size() : 0);
+    return KERN_SUCCESS;
+}
+
+kern_return KernelSystem::thread_facts(Quiesced&, ThreadRef ref, stackshot::ThreadFacts& facts) {
+    const auto address = static_cast<std::uint64_t>(ref);
+    Copy<Thread> thread;
+    if (!thread.read(address))
+        return KERN_FAILURE;
+    facts.thread_id = thread->thread_id;
+    facts.thread_address = address;
+    copy_name(facts.name, thread->name);
+    facts.wait_event = thread->wait_event;
+    facts.system_time = thread->system_time;
+    facts.runnable_time = thread->runnable_time;
+    facts.last_run_time = thread->last_run_time;
+    facts.last_made_runnable_time = thread->last_made_runnable_time;
+    facts.state = thread->state;
+    facts.base_priority = thread->base_priority;
+    facts.sched_priority = thread->priority;
+    facts.last_cpu = thread->last_cpu;
+    if (on_core(*thread, address)) {
+        facts.ss_flags |= kThreadOnCore;
+        const std::uint64_t dispatched = cpu_at(thread->last_cpu).dispatch_time;
+        if (trap_time_ > dispatched)
+            facts.system_time += trap_time_ - dispatched;
+        facts.last_run_time = trap_time_;
+    }
+    return KERN_SUCCESS;
+}
+
+kern_return KernelSystem::stack_facts(Quiesced&, ThreadRef ref, StackFacts& facts) {
+    const auto address = static_cast<std::uint64_t>(ref);
+    Copy<Thread> thread;
+    if (!thread.read(address))
+        return KERN_FAILURE;
+    const platform::SwitchContext& context = thread->context;
+    const Registers switched{
+        .pc = context.lr, .lr = context.lr, .fp = context.fp, .sp = context.sp};
+    // A thread that never ran begins with its first instruction; any other goes on behind its call
+    // of switch_context().
+    facts.registers = switched;
+    facts.interrupted = thread->last_cpu == no_cpu;
+    facts.low = thread->stack.low;
+    facts.high = thread->stack.high;
+
+    CpuPosition position;
+    if (on_core(*thread, address) && quiesce().position(thread->last_cpu, position)) {
+        if (!thread->stack.valid()) {
+            // A CPU's first thread runs on the stack it was started with: the upper half of a slot.
+            const std::uint64_t slot =
+                position.registers.sp & ~(platform::mmu::stack_slot_size - 1);
+            facts.low = slot + platform::mmu::stack_slot_size - platform::mmu::stack_size;
+            facts.high = slot + platform::mmu::stack_slot_size;
+        }
+        // A CPU that did not stop may have been seen last in another thread.
+        if (position.exact ||
+            (position.registers.sp >= facts.low && position.registers.sp <= facts.high)) {
+            facts.registers = position.registers;
+            facts.interrupted = position.interrupted;
+        }
+    } else if (!thread->stack.valid()) {
+        const std::uint64_t slot = switched.sp & ~(platform::mmu::stack_slot_size - 1);
+        facts.low = slot + platform::mmu::stack_slot_size - platform::mmu::stack_size;
+        facts.high = slot + platform::mmu::stack_slot_size;
+    }
+    return facts.registers.pc == 0 ? KERN_NOT_IN_SET : KERN_SUCCESS;
+}
+
+stackshot::MemoryFacts KernelSystem::memory_facts(Quiesced&) {
+    const std::size_t free_pages = page_allocator().free_pages();
+    stackshot::MemoryFacts facts;
+    facts.free_pages = static_cast<std::uint32_t>(free_pages);
+    // Nothing can be paged out: whatever is not free is wired.
+    facts.wired_pages = static_cast<std::uint32_t>(facts_.memory_size / page_size - free_pages);
+    return facts;
+}
+
+bool KernelSystem::read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) {
+    for (std::uint64_t& word : words) {
+        if (!platform::mmu::checked_read(address, word))
+            return false;
+        address += sizeof(word);
+    }
+    return true;
+}
+
+bool KernelSystem::interrupted_registers(Quiesced&, std::uint64_t return_address,
+                                         std::uint64_t frame_pointer, Registers& registers) {
+    if (!platform::exception_entry_range().contains(return_address))
+        return false;
+    const std::uint64_t frame = platform::exception_frame_address(frame_pointer);
+    using Frame = platform::ExceptionFrame;
+    std::uint64_t record_fp = 0;
+    std::uint64_t record_lr = 0;
+    const auto read = [frame](std::size_t offset, std::uint64_t& value) {
+        return platform::mmu::checked_read(frame + offset, value);
+    };
+    return read(offsetof(Frame, elr), registers.pc) &&
+           read(offsetof(Frame, x) + 30 * sizeof(std::uint64_t), registers.lr) &&
+           read(offsetof(Frame, x) + 29 * sizeof(std::uint64_t), registers.fp) &&
+           read(offsetof(Frame, sp), registers.sp) && read(offsetof(Frame, record.fp), record_fp) &&
+           read(offsetof(Frame, record.lr), record_lr) && record_fp == registers.fp &&
+           record_lr == registers.pc;
+}
+
+std::span<const std::byte> KernelSystem::unwind_tables(std::uint64_t& address) const {
+    const auto tables = platform::image::unwind_tables();
+    address = address_of(tables.data());
+    return tables;
+}
+
+}  // namespace
+
+stackshot::System& stackshot_system() {
+    return the_system;
+}
+
+void initialize_stackshot_system(const platform::Board& board) {
+    the_system.initialize(board);
+}
+
+ThreadRef thread_on_cpu(CpuIndex cpu) {
+    return static_cast<ThreadRef>(address_of(cpu_at(cpu).current));
+}
+
+}  // namespace kernel

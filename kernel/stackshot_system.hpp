@@ -1,0 +1,20 @@
+#pragma once
+
+#include "kernel/machine.hpp"
+#include "platform/arm64/devicetree/board.hpp"
+#include "stackshot/system.hpp"
+
+namespace kernel {
+
+/// This kernel as the collector sees it.
+stackshot::System& stackshot_system();
+
+/// Takes in the facts that stay as they are, boot arguments included: `max_tracebuf_size`,
+/// `stackshot_estimate_adj`, `stackshot_single_thread` as in XNU, and `epoch`, the seconds since
+/// 1970 at boot. Once, on the boot CPU, with memory and boot arguments ready.
+void initialize_stackshot_system(const platform::Board& board);
+
+/// The thread on `cpu`; none if the CPU takes no part in scheduling. Inside a stop.
+stackshot::ThreadRef thread_on_cpu(CpuIndex cpu);
+
+}  // namespace kernel
