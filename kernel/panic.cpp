@@ -71,12 +71,8 @@ void print_cpu(StoppedForGood& stopped, CpuIndex cpu) {
     machine::halt();
 }
 
-/// Stops the world and begins the report with `what`; ends a panic inside a panic. `reason` is told
-/// behind it.
-StoppedForGood begin(const stackshot::Registers& entry, const char* what, const char* format,
-                     std::va_list arguments) {
-    // The CPU that panics goes on alone, so that from here on nobody else touches anything.
-    StoppedForGood stopped = quiesce().stop_for_panic(entry);
+/// Begins the report with `what`; ends a panic inside a panic.
+void begin(const char* what, const char* format, std::va_list arguments) {
     console::seize();
     const int before = depth.fetch_add(1, std::memory_order_relaxed);
     if (before > 1)
@@ -86,7 +82,13 @@ StoppedForGood begin(const stackshot::Registers& entry, const char* what, const 
     print("\n");
     if (before != 0)
         finish();
-    return stopped;
+}
+
+[[gnu::format(printf, 2, 3)]] void begin_exception(const char* what, const char* format, ...) {
+    std::va_list arguments;
+    va_start(arguments, format);
+    begin(what, format, arguments);
+    va_end(arguments);
 }
 
 void print_cpus(StoppedForGood& stopped) {
@@ -101,16 +103,6 @@ void print_registers(const platform::ExceptionFrame& frame) {
         print("x%-2u %016lx%s", i, frame.x[i], i % 4 == 3 ? "\n" : "  ");
     print("sp  %016lx\n", frame.sp);
     print("ELR_EL1 %016lx  SPSR_EL1 %016lx  FAR_EL1 %016lx\n", frame.elr, frame.spsr, frame.far);
-}
-
-[[gnu::format(printf, 3, 4)]] StoppedForGood begin_exception(const stackshot::Registers& entry,
-                                                             const char* what, const char* format,
-                                                             ...) {
-    std::va_list arguments;
-    va_start(arguments, format);
-    StoppedForGood stopped = begin(entry, what, format, arguments);
-    va_end(arguments);
-    return stopped;
 }
 
 }  // namespace
@@ -128,9 +120,11 @@ void panic(const char* format, ...) {
         .fp = record->fp,
         .sp = reinterpret_cast<std::uint64_t>(__builtin_dwarf_cfa()),
     };
+    // The CPU that panics goes on alone: from here on nobody else touches anything.
+    StoppedForGood stopped = quiesce().stop_for_panic(entry);
     std::va_list arguments;
     va_start(arguments, format);
-    StoppedForGood stopped = begin(entry, "panic", format, arguments);
+    begin("panic", format, arguments);
     va_end(arguments);
     print_backtrace(stopped, entry, false);
     print_cpus(stopped);
@@ -149,9 +143,9 @@ void handle_unexpected_exception(const ExceptionFrame& frame, Vector vector) {
         .fp = frame.fp(),
         .sp = frame.sp,
     };
-    StoppedForGood stopped = begin_exception(
-        interrupted, "exception", "%s: %s (ESR_EL1 %08lx) at %016lx, FAR_EL1 %016lx", name(vector),
-        exception_class_name(frame.esr), frame.esr, frame.elr, frame.far);
+    StoppedForGood stopped = quiesce().stop_for_panic(interrupted);
+    begin_exception("exception", "%s: %s (ESR_EL1 %08lx) at %016lx, FAR_EL1 %016lx", name(vector),
+                    exception_class_name(frame.esr), frame.esr, frame.elr, frame.far);
     print_registers(frame);
     print_backtrace(stopped, interrupted, true);
     print_cpus(stopped);
