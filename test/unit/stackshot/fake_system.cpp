@@ -1,0 +1,285 @@
+#include "fake_system.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include "kcdata/records.hpp"
+
+using namespace stackshot;
+using kcdata::kern_return;
+using kcdata::Result;
+
+namespace {
+
+thread_local CpuIndex this_cpu = 0;
+
+constexpr std::uint64_t stack_bytes = 64 * 1024;
+
+void copy_name(std::span<char> to, const std::string& name) {
+    std::memcpy(to.data(), name.data(), std::min(name.size(), to.size() - 1));
+}
+
+}  // namespace
+
+FakeSystem::FakeSystem(CpuIndex cpus, std::uint32_t clusters) {
+    constant.os_version = "stackshot-unikernel 0.1";
+    constant.os_build_version = "fake";
+    constant.boot_args = "workload=fake";
+    constant.page_size = 4096;
+    constant.memory_size = std::uint64_t{1} << 30;
+    constant.timebase = {125, 3};
+    constant.kernel_load_address = 0xffff'0000'0000'0000;
+    for (std::size_t n = 0; n < sizeof(constant.kernel_uuid); ++n)
+        constant.kernel_uuid[n] = static_cast<std::uint8_t>(n + 1);
+    constant.cpu_count = cpus;
+    constant.cluster_count = clusters;
+}
+
+FakeSystem::~FakeSystem() {
+    for (const auto& [memory, size] : allocations_)
+        std::free(memory);
+}
+
+FakeSystem::Task& FakeSystem::add_task(const std::string& name, std::size_t threads,
+                                       std::size_t depth) {
+    Task& task = tasks.emplace_back();
+    task.facts.unique_pid = 100 + tasks.size();
+    task.facts.pid = static_cast<std::int32_t>(tasks.size() - 1);
+    task.facts.is_kernel = tasks.size() == 1;
+    task.facts.thread_count = static_cast<std::uint32_t>(threads);
+    task.facts.start_seconds = 1'700'000'000;
+    task.facts.task_size = 4096 * (threads + 1);
+    copy_name(task.facts.name, name);
+    for (std::size_t n = 0; n < threads; ++n) {
+        Thread& thread = task.threads.emplace_back();
+        thread.facts.thread_id = 0x1000 + next_id_++;
+        thread.facts.thread_address = 0xffff'0000'2000'0000 + thread.facts.thread_id * 512;
+        if (n % 3 != 0)
+            copy_name(thread.facts.name, name + "." + std::to_string(n));
+        thread.facts.user_time = 3'000'000 * n;
+        thread.facts.system_time = 6'000'000 + n;
+        thread.facts.runnable_time = thread.facts.user_time + 9'000'000;
+        thread.facts.last_run_time = 1000 + n;
+        thread.facts.state = n % 2 == 0 ? kcdata::SS_TH_WAIT : kcdata::SS_TH_RUN;
+        thread.facts.base_priority = static_cast<std::int16_t>(31 + n % 4);
+        thread.facts.sched_priority = thread.facts.base_priority;
+        if (n % 5 != 4)
+            thread.facts.last_cpu = static_cast<CpuIndex>(n % constant.cpu_count);
+        make_stack(thread, depth + n % 7);
+    }
+    return task;
+}
+
+void FakeSystem::make_stack(Thread& thread, std::size_t depth) {
+    const std::uint64_t low = next_stack_;
+    next_stack_ += 2 * stack_bytes;
+    StackFacts& stack = thread.stack;
+    stack.low = low;
+    stack.high = low + stack_bytes;
+    thread.expected_frames.clear();
+    // Frame records every 32 bytes, the outermost at the top.
+    const std::uint64_t first = stack.high - 32 * depth;
+    for (std::size_t n = 0; n < depth; ++n) {
+        const std::uint64_t record = first + 32 * n;
+        const bool outermost = n + 1 == depth;
+        map(record, 2);
+        word(record) = outermost ? 0 : record + 32;
+        word(record + 8) = outermost ? 0 : 0xffff'0000'0000'1000 + thread.facts.thread_id * 64 + n;
+        thread.expected_frames.push_back(n == 0 ? 0xffff'0000'0008'0000 : word(record + 8 - 32));
+    }
+    stack.registers.pc = 0xffff'0000'0008'0000;
+    stack.registers.fp = depth == 0 ? 0 : first;
+    stack.registers.sp = first - 16;
+    if (depth == 0)
+        thread.expected_frames = {stack.registers.pc};
+}
+
+void FakeSystem::map(std::uint64_t address, std::size_t count) {
+    for (std::size_t n = 0; n < count; ++n)
+        memory_.try_emplace(address + 8 * n, 0);
+}
+
+std::uint64_t& FakeSystem::word(std::uint64_t address) {
+    return memory_.at(address);
+}
+void FakeSystem::unmap(std::uint64_t address) {
+    memory_.erase(address);
+}
+
+std::size_t FakeSystem::thread_count() {
+    std::size_t count = 0;
+    for (const Task& task : tasks)
+        count += task.threads.size();
+    return count;
+}
+
+std::span<std::byte> FakeSystem::allocate(std::size_t size) {
+    ++allocation_calls_;
+    if (failing_allocation != 0 && --failing_allocation == 0)
+        return {};
+    const std::size_t rounded = (size + 4095) / 4096 * 4096;
+    auto* memory = static_cast<std::byte*>(std::aligned_alloc(4096, rounded));
+    std::memset(memory, static_cast<int>(fill), rounded);
+    allocations_[memory] = size;
+    return {memory, size};
+}
+
+void FakeSystem::free(std::span<std::byte> memory) {
+    const auto found = allocations_.find(memory.data());
+    if (found == allocations_.end() || found->second != memory.size())
+        throw std::logic_error("freed what was not allocated");
+    std::free(memory.data());
+    allocations_.erase(found);
+}
+
+void FakeSystem::lock() {
+    if (!try_lock())
+        throw std::logic_error("locked twice");
+}
+bool FakeSystem::try_lock() {
+    return locked_ ? false : (locked_ = true);
+}
+void FakeSystem::unlock() {
+    locked_ = false;
+}
+
+TrapOutcome FakeSystem::trap(TrapBody& body) {
+    ++traps_;
+    if (trap_hook)
+        trap_hook();
+    for (auto& event : events_)
+        event.store(false);
+    std::atomic<CpuIndex> acknowledged{0};
+    CpuIndex expected = 0;
+    std::vector<std::thread> cpus;
+    for (CpuIndex cpu = 1; cpu < constant.cpu_count; ++cpu) {
+        const bool is_absent = (absent >> cpu & 1) != 0;
+        if (is_absent && !absent_preflight)
+            continue;
+        expected += is_absent ? 0 : 1;
+        cpus.emplace_back([&, cpu, is_absent] {
+            this_cpu = cpu;
+            body.cpu_preflight(cpu);
+            if (is_absent)
+                return;
+            acknowledged.fetch_add(1, std::memory_order_release);
+            FakeQuiesced quiesced(cpu);
+            body.auxiliary(quiesced);
+        });
+    }
+    this_cpu = 0;
+    body.cpu_preflight(0);
+    while (acknowledged.load(std::memory_order_acquire) != expected)
+        std::this_thread::yield();
+    FakeQuiesced quiesced(0);
+    body.initiator(quiesced);
+    for (std::thread& cpu : cpus)
+        cpu.join();
+    TrapOutcome outcome;
+    outcome.absent = absent;
+    outcome.stopped = (constant.cpu_count == 64 ? 0 : CpuMask{1} << constant.cpu_count) - 1;
+    outcome.stopped &= ~absent;
+    outcome.interrupts_off = 1;
+    return outcome;
+}
+
+std::uint64_t FakeSystem::absolute_time() const {
+    return time_.fetch_add(1, std::memory_order_relaxed);
+}
+std::uint64_t FakeSystem::microseconds_since_epoch() const {
+    return 1'700'000'000'000'000 + time_.fetch_add(1, std::memory_order_relaxed);
+}
+CpuIndex FakeSystem::current_cpu() const {
+    return this_cpu;
+}
+std::uint32_t FakeSystem::cluster_of(CpuIndex cpu) const {
+    return cpu % constant.cluster_count;
+}
+
+void FakeSystem::wait_for_event() {
+    waiting_auxiliaries_.fetch_add(this_cpu != 0);
+    // Like WFE: an event register for each CPU, which a signal sets and a wait clears.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (!events_[this_cpu].exchange(false, std::memory_order_relaxed)) {
+        std::this_thread::yield();
+        if (std::chrono::steady_clock::now() > deadline) {
+            missed_signals_.fetch_add(1, std::memory_order_relaxed);
+            break;
+        }
+    }
+    waiting_auxiliaries_.fetch_sub(this_cpu != 0);
+}
+
+void FakeSystem::signal_event() {
+    for (auto& event : events_)
+        event.store(true, std::memory_order_relaxed);
+}
+
+Result<TaskRef> FakeSystem::next_task(Quiesced&, TaskRef previous) {
+    if (next_task_hook)
+        return next_task_hook(previous);
+    const auto index = static_cast<std::size_t>(previous);
+    return index < tasks.size() ? TaskRef{index + 1} : TaskRef::none;
+}
+
+Result<ThreadRef> FakeSystem::next_thread(Quiesced&, TaskRef task, ThreadRef previous) {
+    if (next_thread_hook)
+        return next_thread_hook(task, previous);
+    const auto task_index = static_cast<std::size_t>(task) - 1;
+    const auto index = static_cast<std::uint32_t>(previous);
+    return index < tasks.at(task_index).threads.size() ? thread_ref(task_index, index)
+                                                       : ThreadRef::none;
+}
+
+kern_return FakeSystem::task_facts(Quiesced&, TaskRef task, TaskFacts& out) {
+    if (task_facts_hook)
+        task_facts_hook(task);
+    const Task& found = tasks.at(static_cast<std::size_t>(task) - 1);
+    out = found.facts;
+    return found.facts_result;
+}
+
+const FakeSystem::Thread& FakeSystem::thread_of(ThreadRef thread) const {
+    const auto number = static_cast<std::uint64_t>(thread);
+    return tasks.at((number >> 32) - 1).threads.at((number & UINT32_MAX) - 1);
+}
+
+kern_return FakeSystem::thread_facts(Quiesced&, ThreadRef thread, ThreadFacts& out) {
+    out = thread_of(thread).facts;
+    return thread_of(thread).facts_result;
+}
+
+kern_return FakeSystem::stack_facts(Quiesced&, ThreadRef thread, StackFacts& out) {
+    out = thread_of(thread).stack;
+    return thread_of(thread).stack_result;
+}
+
+MemoryFacts FakeSystem::memory_facts(Quiesced&) {
+    return {1000, 200, 30};
+}
+
+bool FakeSystem::read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) {
+    if (address % 8 != 0)
+        throw std::logic_error("misaligned read");
+    for (std::uint64_t& value : words) {
+        const auto found = memory_.find(address);
+        if (found == memory_.end())
+            return false;
+        value = found->second;
+        address += 8;
+    }
+    return true;
+}
+
+bool FakeSystem::interrupted_registers(Quiesced&, std::uint64_t return_address,
+                                       std::uint64_t frame_pointer, Registers& registers) {
+    return exception_hook && exception_hook(return_address, frame_pointer, registers);
+}
+
+std::span<const std::byte> FakeSystem::unwind_tables(std::uint64_t& address) const {
+    address = unwind_table_address;
+    return unwind_table;
+}

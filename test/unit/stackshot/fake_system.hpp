@@ -1,0 +1,136 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stackshot/system.hpp"
+
+/// A system made of host threads as CPUs, tasks and threads in vectors, and stacks in a map. A test
+/// fills in the public members, then runs captures; nothing may be changed during one.
+class FakeSystem final : public stackshot::System {
+  public:
+    struct Thread {
+        stackshot::ThreadFacts facts{};
+        stackshot::StackFacts stack{};
+        kcdata::kern_return facts_result = kcdata::KERN_SUCCESS;
+        kcdata::kern_return stack_result = kcdata::KERN_SUCCESS;
+        /// The right answer of a stack walk.
+        std::vector<std::uint64_t> expected_frames{};
+    };
+    struct Task {
+        stackshot::TaskFacts facts{};
+        std::vector<Thread> threads{};
+        kcdata::kern_return facts_result = kcdata::KERN_SUCCESS;
+    };
+
+    explicit FakeSystem(stackshot::CpuIndex cpus, std::uint32_t clusters = 1);
+    ~FakeSystem();
+
+    /// Adds a task with `threads` threads, blocked ones and running ones, whose stacks are `depth`
+    /// deep. Ids follow from how many there are already.
+    Task& add_task(const std::string& name, std::size_t threads, std::size_t depth);
+    /// Gives `thread` a blocked stack of its own, `depth` return addresses deep.
+    void make_stack(Thread& thread, std::size_t depth);
+    /// Makes `count` words at `address` readable.
+    void map(std::uint64_t address, std::size_t count);
+    std::uint64_t& word(std::uint64_t address);
+    void unmap(std::uint64_t address);
+
+    stackshot::SystemFacts constant{};
+    std::vector<Task> tasks{};
+    /// CPUs that answer no stop.
+    stackshot::CpuMask absent = 0;
+    /// Absent CPUs preflight all the same, but too late.
+    bool absent_preflight = false;
+    std::vector<std::byte> unwind_table{};
+    std::uint64_t unwind_table_address = 0;
+    /// What memory from allocate() is filled with.
+    std::byte fill{0xaa};
+    /// The n-th allocation from now on fails, counted from 1; 0: none does.
+    std::size_t failing_allocation = 0;
+    /// Instead of the walk through `tasks`, if set. Called on the CPUs of the capture.
+    std::function<kcdata::Result<stackshot::TaskRef>(stackshot::TaskRef)> next_task_hook{};
+    std::function<kcdata::Result<stackshot::ThreadRef>(stackshot::TaskRef, stackshot::ThreadRef)>
+        next_thread_hook{};
+    std::function<void(stackshot::TaskRef)> task_facts_hook{};
+    std::function<bool(std::uint64_t, std::uint64_t, stackshot::Registers&)> exception_hook{};
+    /// Called at the start of each trap, before the world stops.
+    std::function<void()> trap_hook{};
+
+    std::size_t live_allocations() const { return allocations_.size(); }
+    std::size_t allocation_calls() const { return allocation_calls_; }
+    std::size_t traps() const { return traps_; }
+    bool locked() const { return locked_; }
+    /// Waits that no signal ended within seconds: each would have hung a real CPU.
+    std::size_t missed_signals() const { return missed_signals_; }
+    /// CPUs other than the caller of trap() that wait for an event right now.
+    std::size_t waiting_auxiliaries() const { return waiting_auxiliaries_; }
+
+    const stackshot::SystemFacts& facts() const override { return constant; }
+    std::size_t task_count() override { return tasks.size(); }
+    std::size_t thread_count() override;
+    std::span<std::byte> allocate(std::size_t size) override;
+    void free(std::span<std::byte> memory) override;
+    void lock() override;
+    bool try_lock() override;
+    void unlock() override;
+    stackshot::TrapOutcome trap(stackshot::TrapBody& body) override;
+    std::uint64_t absolute_time() const override;
+    std::uint64_t microseconds_since_epoch() const override;
+    stackshot::CpuIndex current_cpu() const override;
+    std::uint32_t cluster_of(stackshot::CpuIndex cpu) const override;
+    void wait_for_event() override;
+    void signal_event() override;
+    kcdata::Result<stackshot::TaskRef> next_task(stackshot::Quiesced&,
+                                                 stackshot::TaskRef previous) override;
+    kcdata::Result<stackshot::ThreadRef> next_thread(stackshot::Quiesced&, stackshot::TaskRef task,
+                                                     stackshot::ThreadRef previous) override;
+    kcdata::kern_return task_facts(stackshot::Quiesced&, stackshot::TaskRef task,
+                                   stackshot::TaskFacts& facts) override;
+    kcdata::kern_return thread_facts(stackshot::Quiesced&, stackshot::ThreadRef thread,
+                                     stackshot::ThreadFacts& facts) override;
+    kcdata::kern_return stack_facts(stackshot::Quiesced&, stackshot::ThreadRef thread,
+                                    stackshot::StackFacts& facts) override;
+    stackshot::MemoryFacts memory_facts(stackshot::Quiesced&) override;
+    stackshot::CpuMask absent_cpus(stackshot::Quiesced&) override { return absent; }
+    bool read_words(stackshot::Quiesced&, std::uint64_t address,
+                    std::span<std::uint64_t> words) override;
+    bool interrupted_registers(stackshot::Quiesced&, std::uint64_t return_address,
+                               std::uint64_t frame_pointer,
+                               stackshot::Registers& registers) override;
+    std::span<const std::byte> unwind_tables(std::uint64_t& address) const override;
+
+    static stackshot::TaskRef task_ref(std::size_t index) { return stackshot::TaskRef{index + 1}; }
+    static stackshot::ThreadRef thread_ref(std::size_t task, std::size_t index) {
+        return stackshot::ThreadRef{(std::uint64_t{task} + 1) << 32 | (index + 1)};
+    }
+
+  private:
+    const Thread& thread_of(stackshot::ThreadRef thread) const;
+
+    std::map<std::uint64_t, std::uint64_t> memory_{};
+    std::map<std::byte*, std::size_t> allocations_{};
+    std::size_t allocation_calls_ = 0;
+    std::size_t traps_ = 0;
+    std::uint64_t next_stack_ = 0xffff'0000'1000'0000;
+    std::uint64_t next_id_ = 1;
+    bool locked_ = false;
+    mutable std::atomic<std::uint64_t> time_{1'000'000};
+    std::array<std::atomic<bool>, stackshot::max_cpus> events_{};
+    std::atomic<std::size_t> missed_signals_{0};
+    std::atomic<std::size_t> waiting_auxiliaries_{0};
+};
+
+/// Proof of being stopped, for tests that call quiesced code directly.
+class FakeQuiesced final : public stackshot::Quiesced {
+  public:
+    explicit FakeQuiesced(stackshot::CpuIndex cpu) : Quiesced(cpu) {}
+};

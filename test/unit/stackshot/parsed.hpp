@@ -1,0 +1,143 @@
+#pragma once
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kcdata/reader.hpp"
+#include "kcdata/records.hpp"
+
+/// The items of a buffer, and whether it was sound from BEGIN to BUFFER_END.
+struct Parsed {
+    std::vector<kcdata::Item> items{};
+    kcdata::ReadError error = kcdata::ReadError::none;
+    std::size_t end = 0;  ///< offset behind BUFFER_END
+};
+
+inline Parsed parse(std::span<const std::byte> buffer) {
+    Parsed parsed;
+    kcdata::Reader reader(buffer);
+    for (kcdata::Item item; reader.next(item);)
+        parsed.items.push_back(item);
+    parsed.error = reader.error();
+    parsed.end = reader.offset();
+    return parsed;
+}
+
+template <typename T>
+T payload_as(const kcdata::Item& item) {
+    REQUIRE(item.payload.size() == sizeof(T));
+    T value;
+    std::memcpy(&value, item.payload.data(), sizeof(T));
+    return value;
+}
+
+inline bool is_container(const kcdata::Item& item, std::uint32_t type) {
+    return item.kind == kcdata::ItemKind::container_begin && item.container_type == type;
+}
+
+/// The value of the described u32 or u64 called `name`, anywhere in the buffer.
+inline std::optional<std::uint64_t> described(const Parsed& parsed, const std::string& name) {
+    for (const kcdata::Item& item : parsed.items) {
+        if (item.type != kcdata::KCDATA_TYPE_UINT32_DESC &&
+            item.type != kcdata::KCDATA_TYPE_UINT64_DESC)
+            continue;
+        if (name != reinterpret_cast<const char*>(item.payload.data()))
+            continue;
+        std::uint64_t value = 0;
+        std::memcpy(&value, item.payload.data() + kcdata::description_size,
+                    item.payload.size() - kcdata::description_size);
+        return value;
+    }
+    return std::nullopt;
+}
+
+inline std::size_t count_of(const Parsed& parsed, std::uint32_t type) {
+    std::size_t count = 0;
+    for (const kcdata::Item& item : parsed.items)
+        count += item.type == type ? 1 : 0;
+    return count;
+}
+
+inline const kcdata::Item* find(const Parsed& parsed, std::uint32_t type) {
+    for (const kcdata::Item& item : parsed.items) {
+        if (item.type == type)
+            return &item;
+    }
+    return nullptr;
+}
+
+/// One thread's records, by what they say.
+struct ParsedThread {
+    std::uint64_t id = 0;
+    std::optional<kcdata::thread_snapshot_v4> snapshot{};
+    std::optional<std::string> name{};
+    std::size_t name_size = 0;
+    std::optional<kcdata::stackshot_cpu_times_v2> times{};
+    std::vector<std::uint64_t> frames{};
+    std::optional<std::uint32_t> last_processor{};
+    bool on_absent_cpu = false;
+};
+struct ParsedTask {
+    std::uint64_t id = 0;
+    std::optional<kcdata::task_snapshot_v2> snapshot{};
+    std::optional<kcdata::dyld_uuid_info_64> kernel_image{};
+    std::vector<ParsedThread> threads{};
+};
+
+inline std::vector<ParsedTask> tasks_of(const Parsed& parsed) {
+    using namespace kcdata;
+    std::vector<ParsedTask> tasks;
+    bool in_task = false;
+    bool in_thread = false;
+    for (const Item& item : parsed.items) {
+        if (is_container(item, STACKSHOT_KCCONTAINER_TASK)) {
+            REQUIRE_FALSE(in_task);
+            in_task = true;
+            tasks.emplace_back().id = item.container_id;
+        } else if (is_container(item, STACKSHOT_KCCONTAINER_THREAD)) {
+            REQUIRE(in_task);
+            REQUIRE_FALSE(in_thread);
+            in_thread = true;
+            tasks.back().threads.emplace_back().id = item.container_id;
+        } else if (item.kind == ItemKind::container_end) {
+            (in_thread ? in_thread : in_task) = false;
+        } else if (in_thread) {
+            ParsedThread& thread = tasks.back().threads.back();
+            if (item.type == STACKSHOT_KCTYPE_THREAD_SNAPSHOT)
+                thread.snapshot = payload_as<thread_snapshot_v4>(item);
+            if (item.type == STACKSHOT_KCTYPE_THREAD_NAME) {
+                thread.name = reinterpret_cast<const char*>(item.payload.data());
+                thread.name_size = item.payload.size();
+            }
+            if (item.type == STACKSHOT_KCTYPE_CPU_TIMES)
+                thread.times = payload_as<stackshot_cpu_times_v2>(item);
+            if (item.kind == ItemKind::array &&
+                item.element_type == STACKSHOT_KCTYPE_KERN_STACKLR64) {
+                REQUIRE(item.element_size == 8);
+                thread.frames.resize(item.element_count);
+                std::memcpy(thread.frames.data(), item.payload.data(), item.payload.size());
+            }
+            if (item.type == KCDATA_TYPE_UINT32_DESC) {
+                const std::string name = reinterpret_cast<const char*>(item.payload.data());
+                std::uint32_t value = 0;
+                std::memcpy(&value, item.payload.data() + description_size, sizeof(value));
+                if (name == "last_processor")
+                    thread.last_processor = value;
+                if (name == "on_absent_cpu")
+                    thread.on_absent_cpu = value != 0;
+            }
+        } else if (in_task) {
+            if (item.type == STACKSHOT_KCTYPE_TASK_SNAPSHOT)
+                tasks.back().snapshot = payload_as<task_snapshot_v2>(item);
+            if (item.type == STACKSHOT_KCTYPE_KERNELCACHE_LOADINFO)
+                tasks.back().kernel_image = payload_as<dyld_uuid_info_64>(item);
+        }
+    }
+    return tasks;
+}

@@ -1,0 +1,527 @@
+#include "stackshot/stackshot.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <set>
+#include <thread>
+
+#include "fake_system.hpp"
+#include "kcdata/stackshot_flags.hpp"
+#include "parsed.hpp"
+#include "stackshot/attempt.hpp"
+#include "stackshot/estimate.hpp"
+
+using namespace kcdata;
+using namespace stackshot;
+
+namespace {
+
+void add_tasks(FakeSystem& system, std::size_t count) {
+    system.add_task("kernel_task", 9, 5);
+    for (std::size_t n = 1; n < count; ++n)
+        system.add_task("task" + std::to_string(n), n * 7 % 11, 1 + n % 13);
+}
+
+/// Frees the buffer of a successful capture and checks that nothing else is left.
+class Taken {
+  public:
+    Taken(FakeSystem& system, const Request& request)
+        : system_(system), result_(take_stackshot(system, request)) {
+        INFO(kern_return_name(result_.error()));
+        REQUIRE(result_.ok());
+        parsed = parse(result_->data());
+    }
+    ~Taken() { system_.free(result_->buffer); }
+
+    const Statistics& statistics() { return result_->statistics; }
+    std::size_t size() { return result_->size; }
+    std::span<const std::byte> data() { return result_->data(); }
+
+    Parsed parsed;
+
+  private:
+    FakeSystem& system_;
+    Result<Stackshot> result_;
+};
+
+void check_against(FakeSystem& system, const std::vector<ParsedTask>& tasks) {
+    REQUIRE(tasks.size() == system.tasks.size());
+    for (std::size_t t = 0; t < tasks.size(); ++t) {
+        const FakeSystem::Task& expected = system.tasks[t];
+        INFO("task " << t);
+        CHECK(tasks[t].id == expected.facts.unique_pid);
+        REQUIRE(tasks[t].snapshot);
+        CHECK(tasks[t].snapshot->ts_pid == expected.facts.pid);
+        CHECK(tasks[t].snapshot->ts_p_start_sec == expected.facts.start_seconds);
+        CHECK(std::string(tasks[t].snapshot->ts_p_comm) == expected.facts.name);
+        CHECK((tasks[t].snapshot->ts_ss_flags & kTaskSharedRegionNone) != 0);
+        CHECK(tasks[t].kernel_image.has_value() == expected.facts.is_kernel);
+        REQUIRE(tasks[t].threads.size() == expected.threads.size());
+        for (std::size_t n = 0; n < expected.threads.size(); ++n) {
+            const ThreadFacts& facts = expected.threads[n].facts;
+            const ParsedThread& thread = tasks[t].threads[n];
+            INFO("thread " << n);
+            CHECK(thread.id == facts.thread_id);
+            REQUIRE(thread.snapshot);
+            CHECK(thread.snapshot->ths_thread_id == facts.thread_id);
+            CHECK(thread.snapshot->ths_thread_t == facts.thread_address);
+            CHECK(thread.snapshot->ths_state == facts.state);
+            CHECK(thread.snapshot->ths_base_priority == facts.base_priority);
+            CHECK(thread.snapshot->ths_sched_priority == facts.sched_priority);
+            CHECK(thread.snapshot->ths_user_time == facts.user_time);
+            CHECK(thread.snapshot->ths_ss_flags == (facts.ss_flags | kKernel64_p));
+            CHECK(thread.name.value_or("") == facts.name);
+            CHECK((!thread.name || thread.name_size == 64));
+            CHECK(thread.last_processor.value_or(no_cpu) == facts.last_cpu);
+            CHECK(thread.frames == expected.threads[n].expected_frames);
+            REQUIRE(thread.times);
+            // 125/3 ns a tick.
+            CHECK(thread.times->user_usec == facts.user_time * 125 / 3 / 1000);
+            CHECK(thread.times->system_usec == facts.system_time * 125 / 3 / 1000);
+            CHECK(thread.times->runnable_usec == facts.runnable_time * 125 / 3 / 1000);
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a capture holds every task and thread with its stack, in task list order") {
+    const CpuIndex cpus = GENERATE(1U, 2U, 3U, 8U);
+    const bool single = GENERATE(false, true);
+    const std::uint32_t clusters = GENERATE(1U, 2U);
+    FakeSystem system(cpus, clusters);
+    system.constant.tunables.single_threaded = single;
+    add_tasks(system, 40);
+    {
+        Taken taken(system, {});
+        REQUIRE(taken.parsed.error == ReadError::none);
+        CHECK(taken.parsed.end == taken.size());
+        check_against(system, tasks_of(taken.parsed));
+        CHECK(described(taken.parsed, "stackshot_tasks_count") == 40);
+        CHECK(described(taken.parsed, "stackshot_threads_count") == system.thread_count());
+        CHECK(described(taken.parsed, "stackshot_tries") == 1);
+        CHECK(described(taken.parsed, "stackshot_absent_cpus") == 0);
+        CHECK(taken.statistics().threads == system.thread_count());
+        CHECK(taken.statistics().tasks == 40);
+        CHECK(std::popcount(taken.statistics().workers) == static_cast<int>(single ? 1 : cpus));
+    }
+    CHECK(system.live_allocations() == 0);
+    CHECK_FALSE(system.locked());
+    CHECK(system.missed_signals() == 0);
+}
+
+TEST_CASE("system-wide records come in XNU's order around the tasks") {
+    FakeSystem system(2);
+    add_tasks(system, 3);
+    Taken taken(system,
+                {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS |
+                                        STACKSHOT_THREAD_WAITINFO | STACKSHOT_INSTRS_CYCLES});
+    std::vector<std::string> order;
+    std::size_t depth = 0;
+    for (const Item& item : taken.parsed.items) {
+        if (item.kind == ItemKind::container_end)
+            --depth;
+        else if (depth == 0 &&
+                 (item.type == KCDATA_TYPE_UINT32_DESC || item.type == KCDATA_TYPE_UINT64_DESC))
+            order.emplace_back(reinterpret_cast<const char*>(item.payload.data()));
+        else if (depth == 0 && item.kind == ItemKind::container_begin)
+            order.emplace_back("task");
+        else if (depth == 0) {
+            char type[16];
+            std::snprintf(type, sizeof(type), "0x%x",
+                          item.kind == ItemKind::array ? item.element_type : item.type);
+            order.emplace_back(type);
+        }
+        if (item.kind == ItemKind::container_begin)
+            ++depth;
+    }
+    CHECK(order == std::vector<std::string>{"0x59a25807",
+                                            "stackshot_in_flags",
+                                            "stackshot_in_pid",
+                                            "system_state_flags",
+                                            "stackshot_size_estimate",
+                                            "stackshot_size_estimate_adj",
+                                            "0x910",
+                                            "0x90f",
+                                            "0x947",
+                                            "0x90e",
+                                            "0x32",
+                                            "0x33",
+                                            "0x35",
+                                            "0x902",
+                                            "stackshot_absent_cpus",
+                                            "task",
+                                            "task",
+                                            "task",
+                                            "stackshot_tasks_count",
+                                            "stackshot_threads_count",
+                                            "0x956",
+                                            "0x91a",
+                                            "stackshot_tries",
+                                            "stackshot_out_flags",
+                                            "0xf19158ed"});
+    // Counters are not built: XNU clears that flag before it is shown; others only on the way out.
+    const std::uint64_t in =
+        STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_THREAD_WAITINFO;
+    CHECK(described(taken.parsed, "stackshot_in_flags") == in);
+    CHECK(described(taken.parsed, "stackshot_out_flags") == (in & ~STACKSHOT_THREAD_WAITINFO));
+    CHECK(described(taken.parsed, "stackshot_in_pid") == 0xffffffff);
+    CHECK(described(taken.parsed, "system_state_flags") == 2);
+    const auto memory =
+        payload_as<mem_and_io_snapshot>(*find(taken.parsed, STACKSHOT_KCTYPE_GLOBAL_MEM_STATS));
+    CHECK(memory.free_pages == 1000);
+    CHECK(memory.active_pages == 200);
+    CHECK(memory.wired_pages == 30);
+    const auto duration =
+        payload_as<stackshot_duration_v2>(*find(taken.parsed, STACKSHOT_KCTYPE_STACKSHOT_DURATION));
+    CHECK(duration.stackshot_duration > 0);
+    CHECK(duration.stackshot_duration_outer > duration.stackshot_duration);
+    CHECK(duration.stackshot_duration_prior == 0);
+    const auto image = tasks_of(taken.parsed)[0].kernel_image;
+    REQUIRE(image);
+    CHECK(image->imageLoadAddress == system.constant.kernel_load_address);
+    CHECK(std::memcmp(image->imageUUID, system.constant.kernel_uuid, 16) == 0);
+}
+
+TEST_CASE("latency records name every CPU that took part, and add up") {
+    FakeSystem system(4);
+    add_tasks(system, 30);
+    Taken taken(system, {});
+    const Item* item = nullptr;
+    for (const Item& i : taken.parsed.items) {
+        if (i.kind == ItemKind::array && i.element_type == STACKSHOT_KCTYPE_LATENCY_INFO_CPU)
+            item = &i;
+    }
+    REQUIRE(item != nullptr);
+    REQUIRE(item->element_count == 4);
+    std::uint64_t tasks = 0, threads = 0;
+    for (std::size_t n = 0; n < 4; ++n) {
+        stackshot_latency_cpu cpu;
+        std::memcpy(&cpu, item->payload.data() + n * sizeof(cpu), sizeof(cpu));
+        CHECK(cpu.cpu_number == static_cast<std::int32_t>(n));
+        CHECK(cpu.total_latency_mt >= cpu.init_latency_mt + cpu.workqueue_latency_mt);
+        tasks += cpu.tasks_processed;
+        threads += cpu.threads_processed;
+    }
+    CHECK(tasks == 30);
+    CHECK(threads == system.thread_count());
+
+    Taken without(system,
+                  {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_DISABLE_LATENCY_INFO});
+    for (const Item& i : without.parsed.items)
+        CHECK(i.element_type != STACKSHOT_KCTYPE_LATENCY_INFO_CPU);
+}
+
+TEST_CASE("a capture of one task is single-threaded and holds nothing else") {
+    FakeSystem system(4);
+    add_tasks(system, 12);
+    Taken taken(system, {7, STACKSHOT_KCDATA_FORMAT});
+    const auto tasks = tasks_of(taken.parsed);
+    REQUIRE(tasks.size() == 1);
+    CHECK(tasks[0].snapshot->ts_pid == 7);
+    CHECK(tasks[0].threads.size() == system.tasks[7].threads.size());
+    CHECK(described(taken.parsed, "stackshot_in_pid") == 7);
+    CHECK(taken.statistics().workers == 1);
+
+    Taken parallel(system,
+                   {7, STACKSHOT_KCDATA_FORMAT | STACKSHOT_INCLUDE_DRIVER_THREADS_IN_KERNEL});
+    CHECK(tasks_of(parallel.parsed).size() == 1);
+    CHECK(parallel.statistics().workers == 0xf);
+
+    Taken nobody(system, {4711, STACKSHOT_KCDATA_FORMAT});
+    CHECK(nobody.parsed.error == ReadError::none);
+    CHECK(tasks_of(nobody.parsed).empty());
+    CHECK(described(nobody.parsed, "stackshot_tasks_count") == 0);
+}
+
+TEST_CASE("a task that is gone but for its name is not shown") {
+    FakeSystem system(2);
+    add_tasks(system, 4);
+    system.tasks[1].facts.active = false;
+    system.tasks[1].facts.thread_count = 0;
+    system.tasks[1].threads.clear();
+    system.tasks[2].facts.active = false;
+    Taken taken(system, {});
+    const auto tasks = tasks_of(taken.parsed);
+    REQUIRE(tasks.size() == 3);
+    CHECK(tasks[1].id == system.tasks[2].facts.unique_pid);
+    CHECK((tasks[1].snapshot->ts_ss_flags & kTerminatedSnapshot) != 0);
+    CHECK(described(taken.parsed, "stackshot_tasks_count") == 3);
+}
+
+TEST_CASE("threads without a kernel stack have no frames, or are left out if the request says so") {
+    FakeSystem system(2);
+    system.add_task("kernel_task", 4, 3);
+    system.tasks[0].threads[1].stack_result = KERN_NOT_IN_SET;
+    Taken all(system, {});
+    const auto threads = tasks_of(all.parsed)[0].threads;
+    REQUIRE(threads.size() == 4);
+    CHECK(threads[1].frames.empty());
+    CHECK((threads[1].snapshot->ths_ss_flags & kKernel64_p) == 0);
+    CHECK((threads[0].snapshot->ths_ss_flags & kKernel64_p) != 0);
+    Taken only(system,
+               {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_ACTIVE_KERNEL_THREADS_ONLY});
+    CHECK(tasks_of(only.parsed)[0].threads.size() == 3);
+    CHECK(described(only.parsed, "stackshot_threads_count") == 3);
+}
+
+TEST_CASE("a stack that could not be walked to its end is marked") {
+    FakeSystem system(1);
+    system.add_task("kernel_task", 2, 6);
+    FakeSystem::Thread& thread = system.tasks[0].threads[0];
+    system.unmap(thread.stack.registers.fp + 3 * 32);
+    Taken taken(system, {});
+    const auto threads = tasks_of(taken.parsed)[0].threads;
+    CHECK(threads[0].frames.size() == 4);
+    CHECK((threads[0].snapshot->ths_ss_flags & (kThreadTruncatedBT | kThreadTruncKernBT)) ==
+          (kThreadTruncatedBT | kThreadTruncKernBT));
+    CHECK((threads[1].snapshot->ths_ss_flags & kThreadTruncatedBT) == 0);
+}
+
+TEST_CASE("a CPU that does not stop is named, waited for by nobody, and its thread marked") {
+    const bool preflights = GENERATE(false, true);
+    FakeSystem system(4);
+    add_tasks(system, 20);
+    system.absent = 0b0100;
+    system.absent_preflight = preflights;
+    system.tasks[0].threads[1].facts.last_cpu = 2;
+    system.tasks[0].threads[1].facts.ss_flags = kThreadOnCore;
+    system.tasks[0].threads[2].facts.last_cpu = 2;
+    system.tasks[0].threads[3].facts.last_cpu = 1;
+    system.tasks[0].threads[3].facts.ss_flags = kThreadOnCore;
+    Taken taken(system, {});
+    CHECK(described(taken.parsed, "stackshot_absent_cpus") == 0b0100);
+    CHECK(taken.statistics().workers == 0b1011);
+    CHECK(taken.statistics().absent == 0b0100);
+    const auto tasks = tasks_of(taken.parsed);
+    CHECK(tasks.size() == 20);
+    CHECK(tasks[0].threads[1].on_absent_cpu);
+    CHECK_FALSE(tasks[0].threads[2].on_absent_cpu);
+    CHECK_FALSE(tasks[0].threads[3].on_absent_cpu);
+}
+
+TEST_CASE("an attempt that was too small is started again with twice the size") {
+    const bool single = GENERATE(false, true);
+    FakeSystem system(3);
+    system.constant.tunables.single_threaded = single;
+    system.constant.tunables.estimate_adj = 0;
+    add_tasks(system, 2);
+    // What the estimate cannot know: stacks far deeper than usual.
+    for (auto& thread : system.tasks[0].threads) {
+        thread.facts.last_cpu = 0;
+        system.make_stack(thread, 900);
+    }
+    {
+        Taken taken(system, {});
+        const Statistics& s = taken.statistics();
+        CHECK(s.tries > 1);
+        CHECK(s.buffer_size == s.estimated_size << (s.tries - 1));
+        CHECK(described(taken.parsed, "stackshot_tries") == s.tries);
+        CHECK(system.traps() == s.tries);
+        const auto duration = payload_as<stackshot_duration_v2>(
+            *find(taken.parsed, STACKSHOT_KCTYPE_STACKSHOT_DURATION));
+        CHECK(duration.stackshot_duration_prior == s.prior_time);
+        CHECK(s.prior_time > 0);
+        check_against(system, tasks_of(taken.parsed));
+    }
+    CHECK(system.live_allocations() == 0);
+    CHECK(system.missed_signals() == 0);
+}
+
+TEST_CASE("at the largest buffer a capture that does not fit ends with KERN_RESOURCE_SHORTAGE") {
+    const bool single = GENERATE(false, true);
+    FakeSystem system(2);
+    system.constant.tunables.single_threaded = single;
+    system.constant.tunables.max_tracebuf_size = 40'000;
+    add_tasks(system, 60);
+    const auto result = take_stackshot(system, {});
+    CHECK(result.error() == KERN_RESOURCE_SHORTAGE);
+    CHECK(system.live_allocations() == 0);
+    CHECK_FALSE(system.locked());
+}
+
+TEST_CASE("a maximum below the room for stack buffers is an error, not an overflow") {
+    const bool single = GENERATE(false, true);
+    const std::size_t size = GENERATE(64U, 4096U, 8000U, 8192U, 16'384U);
+    FakeSystem system(2);
+    system.constant.tunables.single_threaded = single;
+    system.constant.tunables.max_tracebuf_size = size;
+    add_tasks(system, 30);
+    CHECK(take_stackshot(system, {}).error() == KERN_RESOURCE_SHORTAGE);
+    CHECK(system.live_allocations() == 0);
+}
+
+TEST_CASE("a queue that more tasks than expected fill up is a new attempt") {
+    FakeSystem system(2);
+    add_tasks(system, 10);
+    std::size_t traps = 0;
+    // Tasks come between the estimate and the first trap.
+    system.trap_hook = [&] {
+        if (++traps == 1) {
+            for (int n = 0; n < 40; ++n)
+                system.add_task("late" + std::to_string(n), 0, 0);
+        }
+    };
+    Taken taken(system, {});
+    CHECK(taken.statistics().tries == 2);
+    CHECK(tasks_of(taken.parsed).size() == 50);
+}
+
+TEST_CASE("when the n-th allocation fails nothing is left allocated") {
+    const bool single = GENERATE(false, true);
+    FakeSystem system(2);
+    system.constant.tunables.single_threaded = single;
+    add_tasks(system, 5);
+    std::size_t needed = 0;
+    for (std::size_t n = 1;; ++n) {
+        system.failing_allocation = n;
+        auto result = take_stackshot(system, {});
+        if (result.ok()) {
+            system.free(result->buffer);
+            needed = n - 1;
+            break;
+        }
+        CHECK(result.error() == KERN_RESOURCE_SHORTAGE);
+        CHECK(system.live_allocations() == 0);
+        CHECK_FALSE(system.locked());
+        REQUIRE(n < 10);
+    }
+    CHECK(needed == (single ? 2 : 3));
+}
+
+TEST_CASE("a size hint enlarges the buffer, unless it is above the maximum") {
+    FakeSystem system(1);
+    add_tasks(system, 3);
+    Taken plain(system, {});
+    Taken hinted(system, {Request::all_pids, STACKSHOT_KCDATA_FORMAT, 1'000'000});
+    CHECK(hinted.statistics().buffer_size >= 1'000'000);
+    Taken excessive(system, {Request::all_pids, STACKSHOT_KCDATA_FORMAT, 9 << 20});
+    CHECK(excessive.statistics().buffer_size == plain.statistics().buffer_size);
+}
+
+TEST_CASE("a corrupt list or object ends the capture with KERN_FAILURE, once and for all") {
+    const bool single = GENERATE(false, true);
+    FakeSystem system(3);
+    system.constant.tunables.single_threaded = single;
+    add_tasks(system, 20);
+    SECTION("the task list reports an error") {
+        system.next_task_hook = [](TaskRef previous) -> Result<TaskRef> {
+            if (previous == FakeSystem::task_ref(4))
+                return KERN_FAILURE;
+            return TaskRef{static_cast<std::uint64_t>(previous) + 1};
+        };
+    }
+    SECTION("the task list runs in a circle") {
+        system.next_task_hook = [](TaskRef previous) -> Result<TaskRef> {
+            if (previous == FakeSystem::task_ref(14))
+                return FakeSystem::task_ref(3);
+            return TaskRef{static_cast<std::uint64_t>(previous) + 1};
+        };
+    }
+    SECTION("a task is its own successor") {
+        system.next_task_hook = [](TaskRef) -> Result<TaskRef> { return FakeSystem::task_ref(0); };
+    }
+    SECTION("a thread list runs in a circle") {
+        system.next_thread_hook = [&system](TaskRef task, ThreadRef previous) -> Result<ThreadRef> {
+            const auto index = static_cast<std::size_t>(task) - 1;
+            if (system.tasks[index].threads.empty())
+                return ThreadRef::none;
+            const auto next = static_cast<std::uint32_t>(previous);
+            return FakeSystem::thread_ref(index, next % system.tasks[index].threads.size());
+        };
+    }
+    SECTION("a task cannot be read") {
+        system.tasks[11].facts_result = KERN_FAILURE;
+    }
+    SECTION("a thread cannot be read") {
+        system.tasks[5].threads[0].facts_result = KERN_FAILURE;
+    }
+    SECTION("a thread's saved registers cannot be read") {
+        system.tasks[5].threads[0].stack_result = KERN_FAILURE;
+    }
+    const auto result = take_stackshot(system, {});
+    CHECK(result.error() == KERN_FAILURE);
+    CHECK(system.traps() <= 3);
+    CHECK(system.live_allocations() == 0);
+    CHECK_FALSE(system.locked());
+    CHECK(system.missed_signals() == 0);
+}
+
+TEST_CASE("only STACKSHOT_TRYLOCK gives up when another capture runs") {
+    FakeSystem system(1);
+    add_tasks(system, 2);
+    REQUIRE(system.try_lock());
+    CHECK(take_stackshot(system, {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_TRYLOCK})
+              .error() == KERN_LOCK_OWNED);
+    CHECK(system.locked());
+    system.unlock();
+    Taken taken(system, {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_TRYLOCK});
+    CHECK_FALSE(system.locked());
+}
+
+TEST_CASE("a worker does not leave while the queue is still being populated") {
+    const CpuIndex cpus = GENERATE(2U, 3U, 4U, 8U);
+    FakeSystem system(cpus);
+    add_tasks(system, 2 * cpus);
+    std::atomic<std::size_t> seen_by_others{0};
+    system.task_facts_hook = [&](TaskRef) {
+        if (system.current_cpu() != 0)
+            seen_by_others.fetch_add(1);
+    };
+    // The main CPU hands out a task only when the others have taken all tasks before it and found
+    // the queue empty.
+    system.next_task_hook = [&](TaskRef previous) -> Result<TaskRef> {
+        const auto index = static_cast<std::size_t>(previous);
+        while (seen_by_others.load() < index || system.waiting_auxiliaries() != cpus - 1)
+            std::this_thread::yield();
+        return index < system.tasks.size() ? TaskRef{index + 1} : TaskRef::none;
+    };
+    Taken taken(system, {});
+    CHECK(seen_by_others == system.tasks.size());
+    check_against(system, tasks_of(taken.parsed));
+    CHECK(system.missed_signals() == 0);
+}
+
+TEST_CASE("nothing of the memory's former contents gets into a capture") {
+    const bool single = GENERATE(false, true);
+    std::vector<std::vector<std::byte>> captures;
+    for (const std::byte fill : {std::byte{0xaa}, std::byte{0}}) {
+        FakeSystem system(1);
+        system.constant.tunables.single_threaded = single;
+        system.fill = fill;
+        // Little memory, so that chunks come from the free list, dirty with earlier records.
+        system.constant.tunables.estimate_adj = 0;
+        add_tasks(system, 50);
+        Taken taken(system, {});
+        captures.emplace_back(taken.data().begin(), taken.data().end());
+    }
+    CHECK(captures[0] == captures[1]);
+}
+
+TEST_CASE("the estimate follows XNU's maximum and scheme") {
+    SystemFacts facts;
+    facts.page_size = 4096;
+    constexpr std::uint64_t GiB = std::uint64_t{1} << 30;
+    facts.memory_size = 128 << 20;
+    CHECK(max_tracebuf_size(facts) == 8 << 20);
+    facts.memory_size = 16 * GiB - 4096;
+    CHECK(max_tracebuf_size(facts) == 16 << 20);
+    facts.tunables.max_tracebuf_size = 12345;
+    CHECK(max_tracebuf_size(facts) == 12345);
+    facts.tunables.max_tracebuf_size = 0;
+
+    const Estimate estimate = estimate_stackshot(facts, 10, 95, {});
+    CHECK(estimate.size % 4096 == 0);
+    CHECK(estimate.adj == 25);
+    CHECK(estimate.queue_capacity == 27);
+    // Twice the threads, about twice the size; the percentage counts.
+    const Estimate twice = estimate_stackshot(facts, 10, 190, {});
+    CHECK(twice.size > estimate.size * 3 / 2);
+    facts.tunables.estimate_adj = 100;
+    CHECK(estimate_stackshot(facts, 10, 95, {}).size > estimate.size * 3 / 2);
+    facts.tunables.estimate_adj = 5000;
+    CHECK(estimate_stackshot(facts, 10, 95, {}).adj == 100);
+    // A capture of one task is sized for one.
+    facts.tunables.estimate_adj = 25;
+    CHECK(estimate_stackshot(facts, 10, 95, {3, 0}).size < estimate.size / 2);
+}
