@@ -9,6 +9,8 @@ namespace platform {
 template <typename T, std::size_t Capacity>
 class BoundedList {
   public:
+    static constexpr std::size_t capacity = Capacity;
+
     /// False if the list is full.
     [[nodiscard]] constexpr bool push_back(const T& element) {
         if (size_ == Capacity)

@@ -16,11 +16,13 @@ std::uint64_t link_address();
 PhysicalAddress load_address();
 /// Bytes from the first instruction to the end of BSS and boot stacks.
 std::size_t size();
+/// Bytes from the first instruction to the end of what is never written: code and constants.
+std::size_t constants_size();
 /// Its code.
 CodeRange text();
 /// The identifier of the GNU build-id note, 20 bytes; empty if the note is not as it should be.
 std::span<const std::byte> build_id();
-/// .eh_frame_hdr and .eh_frame as one span; it runs at `address()` of its data().
+/// .eh_frame_hdr and .eh_frame as one span; used where it lies.
 std::span<const std::byte> unwind_tables();
 
 }  // namespace platform::image

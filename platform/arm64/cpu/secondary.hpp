@@ -13,7 +13,8 @@ enum class StartStatus : std::uint8_t {
     requested,           ///< it will call kernel_secondary_main()
     no_enable_method,    ///< the device tree does not say how
     no_release_address,  ///< spin-table without cpu-release-addr
-    refused,             ///< PSCI said no; see StartResult::psci
+    release_address_not_mapped,
+    refused,  ///< PSCI said no; see StartResult::psci
 };
 
 struct StartResult {

@@ -36,6 +36,9 @@ struct DevicetreeResult {
 /// until then; the UART is read first, so that there is a way to say so. No allocation.
 [[nodiscard]] DevicetreeResult parse_devicetree(std::span<const std::byte> blob, Board& board);
 
+/// Moves the CPU we booted on to the front of board.cpus; false if the tree does not list it.
+[[nodiscard]] bool set_boot_cpu(Board& board, Mpidr mpidr);
+
 /// The size a device tree's header gives, or 0 if `header` (8 bytes or more) is not one.
 std::size_t devicetree_size(std::span<const std::byte> header);
 

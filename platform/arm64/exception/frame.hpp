@@ -24,14 +24,14 @@ struct alignas(16) ExceptionFrame {
     /// {x29, ELR} of the interrupted context: the handler's own record points here, so the chain of
     /// frame records runs through the exception.
     FrameRecord record;
+    std::uint64_t fpsr;
+    std::uint64_t fpcr;
     /// Kernel code uses general registers only, but the C library's mem* functions use these.
     struct alignas(16) Vector {
         std::uint64_t low;
         std::uint64_t high;
     };
     std::array<Vector, 32> q;
-    std::uint64_t fpsr;
-    std::uint64_t fpcr;
 
     std::uint64_t fp() const { return x[29]; }
     std::uint64_t lr() const { return x[30]; }

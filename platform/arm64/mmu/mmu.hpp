@@ -5,20 +5,11 @@
 #include <optional>
 
 #include "platform/arm64/mmu/layout.hpp"
+#include "platform/arm64/mmu/status.hpp"
 #include "platform/arm64/types.hpp"
 
 /// The kernel's one set of translation tables. Callers serialize the functions that change it.
 namespace platform::mmu {
-
-enum class Status : std::uint8_t {
-    ok,
-    misaligned,      ///< an address or size is not a multiple of a page
-    already_mapped,  ///< something else is mapped there
-    not_mapped,      ///< nothing is mapped there
-    no_table_page,   ///< the source of table pages has none left
-    no_address_space,
-};
-const char* name(Status status);
 
 /// Gives one zeroed page of RAM by its direct map address, or nullptr.
 using TablePageSource = void* (*)();
@@ -36,6 +27,10 @@ void set_table_page_source(TablePageSource source);
 /// Maps device registers (Device-nGnRE) and returns the address of the first; empty if there are no
 /// table pages or addresses left. `physical` and `size` need not be page aligned. For good.
 [[nodiscard]] std::optional<std::uint64_t> map_device(PhysicalAddress physical, std::size_t size);
+
+/// Makes sure the direct map has the pages that hold memory outside of the board's RAM; false if
+/// there are no table pages.
+[[nodiscard]] bool ensure_direct_mapped(PhysicalAddress physical, std::size_t size);
 
 /// What is mapped at `address`, as this CPU translates it for a read (AT S1E1R); empty if nothing.
 std::optional<PhysicalAddress> translate(std::uint64_t address);

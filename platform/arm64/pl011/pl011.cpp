@@ -1,0 +1,60 @@
+#include "platform/arm64/pl011/pl011.hpp"
+
+#include "platform/arm64/cpu/hints.hpp"
+#include "platform/arm64/pl011/pl011_registers.hpp"
+#include "platform/arm64/timer/generic_timer.hpp"
+
+namespace platform {
+
+namespace {
+constinit Pl011 uart;
+}  // namespace
+
+Pl011& console_uart() {
+    return uart;
+}
+
+Pl011::Pl011(std::uint64_t registers, std::uint32_t clock)
+    : registers_(reinterpret_cast<volatile Pl011Registers*>(registers)), clock_(clock) {}
+
+void Pl011::initialize(std::uint32_t baud) {
+    if (!present())
+        return;
+    const std::optional<BaudDivisor> divisor = baud_divisor(clock_, baud);
+    const std::uint32_t ibrd = divisor ? divisor->integer : registers_->UARTIBRD;
+    const std::uint32_t fbrd = divisor ? divisor->fraction : registers_->UARTFBRD;
+
+    // The order of DDI 0183 3.3.8: nothing changes while the UART is on, and disabling it in the
+    // middle of a character loses that one.
+    flush();
+    registers_->UARTCR = 0;
+    registers_->UARTIMSC = 0;
+    registers_->UARTICR = UARTICR::all;
+    registers_->UARTDMACR = 0;
+    registers_->UARTIBRD = ibrd;
+    registers_->UARTFBRD = fbrd;
+    // Written last: it latches the divisors.
+    registers_->UARTLCR_H = UARTLCR_H::WLEN_8 | UARTLCR_H::FEN;
+    registers_->UARTCR = UARTCR::UARTEN | UARTCR::TXE | UARTCR::RXE;
+}
+
+void Pl011::write(std::span<const std::byte> bytes) {
+    if (!present())
+        return;
+    for (const std::byte b : bytes) {
+        while ((registers_->UARTFR & UARTFR::TXFF) != 0)
+            cpu::yield();
+        registers_->UARTDR = static_cast<std::uint32_t>(b);
+    }
+}
+
+void Pl011::flush() {
+    if (!present())
+        return;
+    // A full FIFO takes 30 ms at 9600 baud. A UART that is still busy after 100 ms is not sending.
+    const std::uint64_t deadline = timer::ticks() + timer::frequency() / 10;
+    while ((registers_->UARTFR & UARTFR::BUSY) != 0 && timer::ticks() < deadline)
+        cpu::yield();
+}
+
+}  // namespace platform
