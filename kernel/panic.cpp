@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstdint>
+#include <string_view>
 
+#include "kernel/boot_arguments.hpp"
 #include "kernel/console.hpp"
 #include "kernel/machine.hpp"
 #include "kernel/quiesce.hpp"
@@ -17,7 +19,9 @@
 namespace kernel {
 namespace {
 
-PanicAction panic_action = PanicAction::halt;
+/// In the order of configure_panic()'s names.
+enum class PanicAction : unsigned char { off, halt, reset };
+PanicAction panic_action = PanicAction::off;
 /// How many panics this machine is in; only the CPU that got through stop_for_panic() counts.
 std::atomic<int> depth{0};
 
@@ -107,8 +111,9 @@ void print_registers(const platform::ExceptionFrame& frame) {
 
 }  // namespace
 
-void set_panic_action(PanicAction action) {
-    panic_action = action;
+void configure_panic(BootArguments& arguments) {
+    constexpr std::array<std::string_view, 3> names = {"off", "halt", "reset"};
+    panic_action = static_cast<PanicAction>(arguments.choice("panic", names, 0));
 }
 
 void panic(const char* format, ...) {

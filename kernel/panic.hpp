@@ -2,15 +2,17 @@
 
 namespace kernel {
 
+class BootArguments;
+
 /// Reports a bug of our own and stops the machine: the message, where every CPU is, and a backtrace
-/// go to the console, then what set_panic_action() says is done. An exception nobody expected ends
-/// here too, with its registers. Any context. A panic inside a panic is short.
+/// go to the console, then what configure_panic() was told is done. An exception nobody expected
+/// ends here too, with its registers. Any context. A panic inside a panic is short.
 [[noreturn, gnu::cold, gnu::noinline, gnu::format(printf, 1, 2)]] void panic(const char* format,
                                                                              ...);
 
-/// What a panic does at its end: turn the machine off, halt all CPUs, or reset it.
-enum class PanicAction : unsigned char { off, halt, reset };
-void set_panic_action(PanicAction action);
+/// Takes the boot argument `panic=off|halt|reset`, which says what a panic does at its end: turn
+/// the machine off (the default), halt all CPUs, or reset it.
+void configure_panic(BootArguments& arguments);
 
 }  // namespace kernel
 

@@ -1,7 +1,9 @@
 #include "kernel/quiesce.hpp"
 
+#include <algorithm>
 #include <bit>
 
+#include "kernel/boot_arguments.hpp"
 #include "kernel/panic.hpp"
 
 namespace kernel {
@@ -20,6 +22,14 @@ void for_each_cpu(CpuMask cpus, Visit visit) {
 
 Quiesce& quiesce() {
     return the_quiesce;
+}
+
+void configure_quiesce(BootArguments& arguments) {
+    const std::uint64_t ticks_per_ms = machine::ticks_per_second() / 1000;
+    const std::uint64_t acknowledge = arguments.number("ack_timeout_ms", 10, 1, 3'600'000);
+    // Generous: its end is a panic, and an emulator may leave a CPU out for seconds.
+    const std::uint64_t progress = std::max<std::uint64_t>(100 * acknowledge, 10'000);
+    the_quiesce.set_timeouts({acknowledge * ticks_per_ms, progress * ticks_per_ms});
 }
 
 // A sequence lock whose order is on the atomics: a reader that sees a new value (acquire) also sees

@@ -9,6 +9,8 @@
 
 namespace kernel {
 
+class BootArguments;
+
 /// Where a CPU is, or was when it was last seen.
 struct CpuPosition {
     stackshot::Registers registers{};
@@ -135,5 +137,9 @@ class Quiesce {
 
 /// The kernel's one Quiesce.
 Quiesce& quiesce();
+
+/// Takes the boot argument `ack_timeout_ms`: how long a CPU may take to answer a stop (10, which is
+/// for hardware; an emulator needs more). Before other CPUs are started.
+void configure_quiesce(BootArguments& arguments);
 
 }  // namespace kernel

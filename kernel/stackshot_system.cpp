@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 #include <numeric>
+#include <string_view>
 #include <type_traits>
 
 #include "kcdata/records.hpp"
@@ -17,6 +18,7 @@
 #include "kernel/quiesce.hpp"
 #include "kernel/task.hpp"
 #include "kernel/thread.hpp"
+#include "platform/arm64/cpu/pmu.hpp"
 #include "platform/arm64/exception/frame.hpp"
 #include "platform/arm64/image.hpp"
 #include "platform/arm64/mmu/layout.hpp"
@@ -67,9 +69,15 @@ void copy_name(char (&to)[N], const char (&from)[N]) {
     to[N - 1] = '\0';
 }
 
+TrapCost counters() {
+    return {platform::pmu::instructions_retired(), platform::pmu::cycles()};
+}
+
 class KernelSystem final : public stackshot::System {
   public:
     void initialize(const platform::Board& board);
+    void count_traps(bool on) { count_traps_ = on; }
+    TrapCost last_trap_cost() const { return last_trap_cost_; }
 
     const stackshot::SystemFacts& facts() const override { return facts_; }
     std::size_t task_count() override { return kernel::task_count(); }
@@ -113,6 +121,8 @@ class KernelSystem final : public stackshot::System {
     Mutex mutex_{};
     /// When the stop that is going on was asked for: threads that run have run until then.
     std::uint64_t trap_time_ = 0;
+    bool count_traps_ = false;
+    TrapCost last_trap_cost_{};
 };
 
 constinit KernelSystem the_system;
@@ -151,7 +161,8 @@ void KernelSystem::initialize(const platform::Board& board) {
     facts_.tunables.max_tracebuf_size = arguments.number("max_tracebuf_size", 0);
     facts_.tunables.estimate_adj =
         static_cast<std::uint32_t>(arguments.number("stackshot_estimate_adj", 25, 0, 100));
-    facts_.tunables.single_threaded = arguments.flag("stackshot_single_thread", false);
+    constexpr std::array<std::string_view, 2> modes = {"parallel", "single"};
+    facts_.tunables.single_threaded = arguments.choice("stackshot.mode", modes, 0) == 1;
     epoch_ = arguments.number("epoch", 0, 0, UINT32_MAX);
 }
 
@@ -165,7 +176,13 @@ stackshot::TrapOutcome KernelSystem::trap(stackshot::TrapBody& body) {
         .sp = reinterpret_cast<std::uint64_t>(__builtin_dwarf_cfa()),
     };
     trap_time_ = machine::absolute_time();
-    return quiesce().stop(body, entry);
+    const TrapCost before = count_traps_ ? counters() : TrapCost{};
+    const stackshot::TrapOutcome outcome = quiesce().stop(body, entry);
+    if (count_traps_) {
+        const TrapCost after = counters();
+        last_trap_cost_ = {after.instructions - before.instructions, after.cycles - before.cycles};
+    }
+    return outcome;
 }
 
 std::uint64_t KernelSystem::microseconds_since_epoch() const {
@@ -349,6 +366,14 @@ stackshot::System& stackshot_system() {
 
 void initialize_stackshot_system(const platform::Board& board) {
     the_system.initialize(board);
+}
+
+void count_traps(bool on) {
+    the_system.count_traps(on);
+}
+
+TrapCost last_trap_cost() {
+    return the_system.last_trap_cost();
 }
 
 ThreadRef thread_on_cpu(CpuIndex cpu) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "kernel/machine.hpp"
 #include "platform/arm64/devicetree/board.hpp"
 #include "stackshot/system.hpp"
@@ -9,12 +11,22 @@ namespace kernel {
 /// This kernel as the collector sees it.
 stackshot::System& stackshot_system();
 
-/// Takes in the facts that stay as they are, boot arguments included: `max_tracebuf_size`,
-/// `stackshot_estimate_adj`, `stackshot_single_thread` as in XNU, and `epoch`, the seconds since
-/// 1970 at boot. Once, on the boot CPU, with memory and boot arguments ready.
+/// Takes in the facts that stay as they are, boot arguments included: `max_tracebuf_size` (bytes)
+/// and `stackshot_estimate_adj` (percent) as in XNU, `stackshot.mode=parallel|single`, and `epoch`,
+/// the seconds since 1970 at boot. Once, on the boot CPU, with memory and boot arguments ready.
 void initialize_stackshot_system(const platform::Board& board);
 
 /// The thread on `cpu`; none if the CPU takes no part in scheduling. Inside a stop.
 stackshot::ThreadRef thread_on_cpu(CpuIndex cpu);
+
+/// What the last trap cost the CPU that asked for it: INST_RETIRED and cycles from its call of
+/// Quiesce::stop to its return. All zero unless platform::pmu::start() succeeded on that CPU and
+/// count_traps(true) was called.
+struct TrapCost {
+    std::uint32_t instructions = 0;
+    std::uint64_t cycles = 0;
+};
+void count_traps(bool on);
+TrapCost last_trap_cost();
 
 }  // namespace kernel

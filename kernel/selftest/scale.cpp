@@ -1,0 +1,126 @@
+#include <cstdint>
+
+#include "kcdata/reader.hpp"
+#include "kcdata/stackshot_flags.hpp"
+#include "kcdata/types.hpp"
+#include "kernel/boot_arguments.hpp"
+#include "kernel/console.hpp"
+#include "kernel/selftest/selftest.hpp"
+#include "kernel/selftest/waiting_tasks.hpp"
+#include "kernel/stackshot_system.hpp"
+#include "platform/arm64/cpu/pmu.hpp"
+#include "stackshot/stackshot.hpp"
+
+// Captures of many threads, and what each of them costs.
+namespace kernel::selftest {
+namespace {
+
+using namespace kcdata;
+
+constexpr std::uint64_t flags =
+    STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO | STACKSHOT_GET_GLOBAL_MEM_STATS;
+
+struct Capture {
+    stackshot::Statistics statistics{};
+    std::size_t size = 0;
+    std::size_t tasks = 0, threads = 0;  ///< found in the finished buffer
+    TrapCost cost{};
+};
+
+std::uint64_t microseconds(std::uint64_t ticks) {
+    return ticks * 1000 / (machine::ticks_per_second() / 1000);
+}
+
+/// Takes a capture, checks that it is valid, and frees it. False after a failure.
+bool capture(Verdict& verdict, Capture& result) {
+    stackshot::System& system = stackshot_system();
+    stackshot::Request request;
+    request.flags = flags;
+    auto taken = stackshot::take_stackshot(system, request);
+    if (!taken.ok()) {
+        verdict.fail("the capture failed: %s", kern_return_name(taken.error()));
+        return false;
+    }
+    result.cost = last_trap_cost();
+    result.statistics = taken->statistics;
+    result.size = taken->size;
+    Reader reader(taken->data());
+    for (Item item; reader.next(item);) {
+        result.tasks += item.type == STACKSHOT_KCTYPE_TASK_SNAPSHOT;
+        result.threads += item.type == STACKSHOT_KCTYPE_THREAD_SNAPSHOT;
+    }
+    if (reader.error() != ReadError::none)
+        verdict.fail("the capture is not valid kcdata: %s at %zu", read_error_text(reader.error()),
+                     reader.offset());
+    if (result.tasks != result.statistics.tasks || result.threads != result.statistics.threads)
+        verdict.fail("%zu tasks and %zu threads were written, %lu and %lu counted", result.tasks,
+                     result.threads, result.statistics.tasks, result.statistics.threads);
+    if (result.statistics.absent != 0)
+        verdict.fail("CPUs %016lx did not answer", result.statistics.absent);
+    system.free(taken->buffer);
+    return !verdict.failed();
+}
+
+}  // namespace
+
+void scale_test(Verdict& verdict) {
+    BootArguments& arguments = boot_arguments();
+    WaitingTasks wanted;
+    wanted.tasks = arguments.number("scale.tasks", 100, 1, 10'000);
+    wanted.threads_per_task = arguments.number("scale.threads", 100, 1, 10'000);
+    wanted.depth = arguments.number("scale.depth", 4, 0, 100);
+    Capture result;
+    if (!start_waiting_tasks(verdict, wanted) || !capture(verdict, result))
+        return;
+    if (result.tasks < wanted.tasks || result.threads < wanted.tasks * wanted.threads_per_task)
+        verdict.fail("%zu tasks and %zu threads captured of %zu times %zu", result.tasks,
+                     result.threads, wanted.tasks, wanted.threads_per_task);
+    const stackshot::Statistics& s = result.statistics;
+    console::print(
+        "scale: %lu tasks, %lu threads, %lu frames, %zu bytes, %u tries, %d cpus worked; "
+        "prepare %lu us, trap %lu us (interrupts off %lu us), assemble %lu us\n",
+        s.tasks, s.threads, s.frames, result.size, s.tries, __builtin_popcountll(s.workers),
+        microseconds(s.prepare_time), microseconds(s.trap_time), microseconds(s.interrupts_off),
+        microseconds(s.assemble_time));
+}
+
+void cost_test(Verdict& verdict) {
+    if (!platform::pmu::available() || !platform::pmu::start())
+        return verdict.fail("this CPU counts no instructions");
+    if (machine::online_cpus() != 1)
+        return verdict.fail("only with one CPU do instructions measure the trap alone");
+    count_traps(true);
+    // Three captures; from each to the next only threads come along, shallow ones, then deep ones.
+    constexpr std::size_t threads = 200;
+    constexpr std::size_t shallow = 4;
+    constexpr std::size_t deep = 24;
+    Capture before, with_shallow, with_deep;
+    if (!capture(verdict, before) ||
+        !start_waiting_tasks(verdict,
+                             {.tasks = 1, .threads_per_task = threads, .depth = shallow}) ||
+        !capture(verdict, with_shallow) ||
+        !start_waiting_tasks(verdict, {.tasks = 1, .threads_per_task = threads, .depth = deep}) ||
+        !capture(verdict, with_deep))
+        return;
+    const std::int64_t shallow_cost = static_cast<std::int64_t>(with_shallow.cost.instructions) -
+                                      static_cast<std::int64_t>(before.cost.instructions);
+    const std::int64_t deep_cost = static_cast<std::int64_t>(with_deep.cost.instructions) -
+                                   static_cast<std::int64_t>(with_shallow.cost.instructions);
+    const std::int64_t shallow_frames = static_cast<std::int64_t>(with_shallow.statistics.frames) -
+                                        static_cast<std::int64_t>(before.statistics.frames);
+    const std::int64_t deep_frames = static_cast<std::int64_t>(with_deep.statistics.frames) -
+                                     static_cast<std::int64_t>(with_shallow.statistics.frames);
+    if (deep_frames <= shallow_frames || deep_cost <= shallow_cost)
+        return verdict.fail("%ld frames took %ld instructions, %ld frames %ld (-icount is needed)",
+                            shallow_frames, shallow_cost, deep_frames, deep_cost);
+    const std::int64_t per_frame = (deep_cost - shallow_cost) / (deep_frames - shallow_frames);
+    const std::int64_t per_thread =
+        (shallow_cost - per_frame * shallow_frames) / static_cast<std::int64_t>(threads);
+    console::print(
+        "cost: %ld instructions a thread and %ld a frame in the trap; %zu bytes a thread "
+        "with %ld frames\n",
+        per_thread, per_frame, (with_shallow.size - before.size) / threads,
+        shallow_frames / static_cast<std::int64_t>(threads));
+}
+
+}  // namespace kernel::selftest

@@ -1,0 +1,155 @@
+#include "kernel/stackshot_service.hpp"
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "kcdata/serial/sender.hpp"
+#include "kcdata/stackshot_flags.hpp"
+#include "kernel/boot_arguments.hpp"
+#include "kernel/console.hpp"
+#include "kernel/panic.hpp"
+#include "kernel/quiesce.hpp"
+#include "kernel/shutdown.hpp"
+#include "kernel/sleep.hpp"
+#include "kernel/stackshot_system.hpp"
+#include "kernel/task.hpp"
+#include "kernel/thread.hpp"
+#include "stackshot/request.hpp"
+#include "stackshot/stackshot.hpp"
+
+namespace kernel {
+namespace {
+
+using namespace kcdata;
+using console::print;
+
+/// Gathers one frame, so that it goes out as one unit of the console.
+class FrameSink final : public serial::ByteSink {
+  public:
+    kern_return write(std::span<const std::byte> bytes) override {
+        if (bytes.size() > buffer_.size() - size_)
+            return KERN_NO_SPACE;
+        std::memcpy(buffer_.data() + size_, bytes.data(), bytes.size());
+        size_ += bytes.size();
+        return KERN_SUCCESS;
+    }
+    void send() {
+        console::write(std::span(buffer_).first(size_));
+        size_ = 0;
+    }
+
+  private:
+    // COBS adds a byte to every 254; two delimiters.
+    static constexpr std::size_t longest =
+        serial::max_frame_size + serial::max_frame_size / 254 + 1 + 2;
+    std::array<std::byte, longest> buffer_;
+    std::size_t size_ = 0;
+};
+
+struct Plan {
+    std::uint64_t count, delay_ms, interval_ms;
+    stackshot_config config;
+    bool off_then;
+};
+Plan plan;
+
+void read_plan() {
+    BootArguments& arguments = boot_arguments();
+    plan.count = arguments.number("stackshot.count", 1);
+    plan.delay_ms = arguments.number("stackshot.delay_ms", 1000);
+    plan.interval_ms = arguments.number("stackshot.interval_ms", 1000);
+    plan.config.sc_pid = -1;
+    if (arguments.find("stackshot.pid"))
+        plan.config.sc_pid =
+            static_cast<std::int32_t>(arguments.number("stackshot.pid", 0, 0, INT32_MAX));
+    plan.config.sc_flags =
+        arguments.number("stackshot.flags", STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO |
+                                                STACKSHOT_GET_GLOBAL_MEM_STATS);
+    constexpr std::array<std::string_view, 2> then = {"run", "off"};
+    plan.off_then = arguments.choice("stackshot.then", then, 0) == 1;
+}
+
+std::uint64_t microseconds(std::uint64_t ticks) {
+    return ticks * 1000 / (machine::ticks_per_second() / 1000);
+}
+
+void name_absent_cpus(CpuMask absent) {
+    for (CpuIndex cpu = 0; cpu < max_cpus; cpu++) {
+        if ((absent & bit_of(cpu)) == 0)
+            continue;
+        CpuPosition position;
+        if (quiesce().position(cpu, position))
+            print("stackshot: cpu %u did not answer the stop; last seen at pc %016lx\n", cpu,
+                  position.registers.pc);
+        else
+            print("stackshot: cpu %u did not answer the stop; never seen\n", cpu);
+    }
+}
+
+kern_return send(std::span<const std::byte> data) {
+    FrameSink sink;
+    serial::Sender sender(data, sink);
+    while (!sender.done()) {
+        if (const kern_return error = sender.send_next(); error != KERN_SUCCESS)
+            return error;
+        sink.send();
+    }
+    return KERN_SUCCESS;
+}
+
+kern_return capture_and_send(std::uint64_t number) {
+    const auto request = stackshot::validate_request(STACKSHOT_CONFIG_TYPE,
+                                                     std::as_bytes(std::span(&plan.config, 1)));
+    if (!request.ok())
+        return request.error();
+    stackshot::System& system = stackshot_system();
+    auto taken = stackshot::take_stackshot(system, request.value());
+    if (!taken.ok())
+        return taken.error();
+    const stackshot::Stackshot& capture = taken.value();
+    const stackshot::Statistics& statistics = capture.statistics;
+    name_absent_cpus(statistics.absent);
+    const std::uint64_t send_begin = machine::absolute_time();
+    const kern_return sent = send(capture.data());
+    const std::uint64_t send_time = machine::absolute_time() - send_begin;
+    print(
+        "stackshot: %lu of %lu: %zu bytes, %lu tasks, %lu threads, %lu frames, %u tries, "
+        "%d cpus worked, %d absent; prepare %lu us, trap %lu us (interrupts off %lu us), "
+        "assemble %lu us, send %lu us\n",
+        number, plan.count, capture.size, statistics.tasks, statistics.threads, statistics.frames,
+        statistics.tries, __builtin_popcountll(statistics.workers),
+        __builtin_popcountll(statistics.absent), microseconds(statistics.prepare_time),
+        microseconds(statistics.trap_time), microseconds(statistics.interrupts_off),
+        microseconds(statistics.assemble_time), microseconds(send_time));
+    system.free(capture.buffer);
+    return sent;
+}
+
+void serve(void*) {
+    for (std::uint64_t number = 1; number <= plan.count; number++) {
+        sleep_milliseconds(number == 1 ? plan.delay_ms : plan.interval_ms);
+        if (const kern_return error = capture_and_send(number); error != KERN_SUCCESS)
+            print("stackshot: %lu of %lu: failed: %s\n", number, plan.count,
+                  kern_return_name(error));
+    }
+    if (plan.off_then)
+        shut_down();
+}
+
+}  // namespace
+
+void start_stackshot_service() {
+    read_plan();
+    if (plan.count == 0 && !plan.off_then)
+        return;
+    auto thread = thread_create(kernel_task(), "stackshot", serve, nullptr,
+                                {.priority = BASEPRI_KERNEL, .joinable = false});
+    if (!thread.ok())
+        panic("stackshot: no service thread: %s", kern_return_name(thread.error()));
+    thread_start(*thread.value());
+}
+
+}  // namespace kernel
