@@ -31,7 +31,10 @@ std::span<std::byte> ChunkChain::next_chunk(std::size_t used, std::size_t needed
     if (needed > SIZE_MAX - sizeof(Chunk))
         return {};
     // Before the tail is closed: the writer goes on in it if there is no memory.
-    const auto memory = arena_.allocate(cluster_, std::max(needed + sizeof(Chunk), smallest_));
+    const std::size_t least = needed + sizeof(Chunk);
+    auto memory = arena_.allocate(cluster_, std::max(least, smallest_));
+    if (memory.empty() && least < smallest_)
+        memory = arena_.allocate(cluster_, least);
     if (memory.empty())
         return {};
     bytes_taken_ += memory.size();

@@ -43,6 +43,10 @@ FakeSystem::~FakeSystem() {
         std::free(memory);
 }
 
+void FakeSystem::become_cpu(CpuIndex cpu) {
+    this_cpu = cpu;
+}
+
 FakeSystem::Task& FakeSystem::add_task(const std::string& name, std::size_t threads,
                                        std::size_t depth) {
     Task& task = tasks.emplace_back();
@@ -119,6 +123,8 @@ std::size_t FakeSystem::thread_count() {
 std::span<std::byte> FakeSystem::allocate(std::size_t size) {
     ++allocation_calls_;
     if (failing_allocation != 0 && --failing_allocation == 0)
+        return {};
+    if (size == 0)
         return {};
     const std::size_t rounded = (size + 4095) / 4096 * 4096;
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(4096, rounded));

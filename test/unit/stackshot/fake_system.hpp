@@ -34,6 +34,9 @@ class FakeSystem final : public stackshot::System {
     explicit FakeSystem(stackshot::CpuIndex cpus, std::uint32_t clusters = 1);
     ~FakeSystem();
 
+    /// Makes the calling host thread the CPU of this number.
+    static void become_cpu(stackshot::CpuIndex cpu);
+
     /// Adds a task with `threads` threads, blocked ones and running ones, whose stacks are `depth`
     /// deep. Ids follow from how many there are already.
     Task& add_task(const std::string& name, std::size_t threads, std::size_t depth);
