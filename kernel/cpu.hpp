@@ -13,6 +13,8 @@ namespace kernel {
 /// What the kernel keeps for each CPU. The scheduler lock guards it, and it may be read while the
 /// world is stopped; `current` is also read by its own CPU with interrupts off.
 struct alignas(64) Cpu {
+    /// Its place in the array, set before anything else.
+    CpuIndex index = no_cpu;
     /// The thread on the CPU; null while the CPU does not take part in scheduling.
     Thread* current = nullptr;
     /// The thread it runs when there is nothing to run.

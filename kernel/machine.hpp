@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "stackshot/system.hpp"
@@ -17,6 +18,13 @@ using stackshot::no_cpu;
 /// The set of only `cpu`.
 constexpr CpuMask bit_of(CpuIndex cpu) {
     return CpuMask{1} << cpu;
+}
+
+/// Calls `visit` for each CPU in `cpus`, ascending.
+template <typename Visit>
+void for_each_cpu(CpuMask cpus, Visit visit) {
+    for (; cpus != 0; cpus &= cpus - 1)
+        visit(static_cast<CpuIndex>(std::countr_zero(cpus)));
 }
 
 namespace machine {

@@ -11,13 +11,6 @@ namespace {
 
 constinit Quiesce the_quiesce;
 
-/// Calls `visit` for each CPU in `cpus`.
-template <typename Visit>
-void for_each_cpu(CpuMask cpus, Visit visit) {
-    for (; cpus != 0; cpus &= cpus - 1)
-        visit(static_cast<CpuIndex>(std::countr_zero(cpus)));
-}
-
 }  // namespace
 
 Quiesce& quiesce() {

@@ -1,7 +1,6 @@
 #include "kernel/scheduler.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "kernel/cpu.hpp"
@@ -71,8 +70,7 @@ CpuIndex choose_cpu(const Thread& thread) {
     };
     if (thread.last_cpu != no_cpu)
         consider(thread.last_cpu);
-    for (CpuMask cpus = scheduled_cpus; cpus != 0; cpus &= cpus - 1)
-        consider(static_cast<CpuIndex>(std::countr_zero(cpus)));
+    for_each_cpu(scheduled_cpus, consider);
     return best;
 }
 
@@ -98,7 +96,7 @@ void adopt_idle_thread(SchedulerGuard&, Thread& idle) {
         machine::absolute_time();
     // Threads may have been waiting for a CPU to come.
     cpu.reschedule.store(true, std::memory_order_relaxed);
-    scheduled_cpus |= CpuMask{1} << idle.last_cpu;
+    scheduled_cpus |= bit_of(idle.last_cpu);
 }
 
 void idle() {

@@ -53,8 +53,6 @@ void block(SchedulerGuard&);
 // Interrupts. Called by the handlers of this CPU, interrupts off.
 /// The CPU's timer has fired.
 void timer_interrupt();
-/// Another CPU put a thread into the run queue for this one.
-void reschedule_interrupt();
 /// At the end of every interrupt: switches to another thread if there is reason to.
 void preempt();
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "kernel/format_text.hpp"
 #include "kernel/heap.hpp"
 #include "kernel/scheduler.hpp"
 #include "kernel/sleep.hpp"
@@ -26,6 +27,12 @@ void thread_main(void* argument) {
     const Thread& self = *static_cast<const Thread*>(argument);
     self.entry(self.argument);
     thread_exit();
+}
+
+void add_to_task(Task& task, Thread& thread) {
+    SchedulerGuard guard;
+    thread.thread_id = ++last_thread_id;
+    task_add_thread(guard, task, thread);
 }
 
 /// Frees a thread that has been switched away from for the last time.
@@ -64,9 +71,17 @@ kcdata::Result<Thread*> thread_create(Task& task, const char* name, ThreadEntry 
     thread->joinable = options.joinable;
     platform::prepare_context(thread->context, thread->stack.high, thread_main, thread);
 
-    SchedulerGuard guard;
-    thread->thread_id = ++last_thread_id;
-    task_add_thread(guard, task, *thread);
+    add_to_task(task, *thread);
+    return thread;
+}
+
+kcdata::Result<Thread*> idle_thread_create(CpuIndex cpu, KernelStack stack) {
+    auto* const thread = heap::create<Thread>();
+    if (thread == nullptr)
+        return kcdata::KERN_RESOURCE_SHORTAGE;
+    format_to(thread->name, sizeof(thread->name), "idle #%u", cpu);
+    thread->stack = stack;
+    add_to_task(kernel_task(), *thread);
     return thread;
 }
 

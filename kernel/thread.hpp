@@ -110,6 +110,9 @@ struct ThreadOptions {
 /// cut to 63 characters. KERN_RESOURCE_SHORTAGE: no memory. Thread context.
 kcdata::Result<Thread*> thread_create(Task& task, const char* name, ThreadEntry entry,
                                       void* argument, ThreadOptions options = {});
+/// A thread of kernel_task that is to be the idle thread of `cpu`, on `stack` (not valid(): the
+/// stack boot began on). KERN_RESOURCE_SHORTAGE: no memory.
+kcdata::Result<Thread*> idle_thread_create(CpuIndex cpu, KernelStack stack);
 /// Makes a thread that was never started runnable. Any context but a stop.
 void thread_start(Thread& thread);
 /// Waits until a joinable thread has ended, and gives it up. Once for each thread, thread context.

@@ -27,6 +27,7 @@ void quiesce_test(Verdict& verdict);
 void modes_test(Verdict& verdict);
 void scale_test(Verdict& verdict);
 void cost_test(Verdict& verdict);
+void scheduler_test(Verdict& verdict);
 void panic_test(Verdict& verdict);
 void exception_test(Verdict& verdict);
 void overflow_test(Verdict& verdict);

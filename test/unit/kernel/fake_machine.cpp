@@ -117,11 +117,10 @@ void run_cpu(kernel::CpuIndex index, std::promise<void>& online) {
     cpu_of_host_thread = index;
     Fiber fiber;
     fiber.sanitizer.adopt_host_thread();
-    kernel::Thread idle;
+    kernel::Thread& idle = *kernel::idle_thread_create(index, {}).value();
     fiber_of(idle.context) = &fiber;
     {
         kernel::SchedulerGuard guard;
-        kernel::task_add_thread(guard, kernel::kernel_task(), idle);
         kernel::scheduler::adopt_idle_thread(guard, idle);
     }
     online.set_value();

@@ -1,0 +1,136 @@
+#include "kernel/secondaries.hpp"
+
+#include <array>
+#include <atomic>
+
+#include "kernel/console.hpp"
+#include "kernel/cpu.hpp"
+#include "kernel/heap.hpp"
+#include "kernel/kernel_stack.hpp"
+#include "kernel/machine_arm64.hpp"
+#include "kernel/scheduler.hpp"
+#include "kernel/sleep.hpp"
+#include "platform/arm64/cpu/secondary.hpp"
+#include "platform/arm64/psci/psci.hpp"
+
+namespace kernel {
+namespace {
+
+/// How long all CPUs together may take from their start until they are online. Under emulation with
+/// many more vCPUs than host CPUs a second is not enough.
+constexpr std::uint64_t online_timeout_milliseconds = 20'000;
+
+enum class Progress : std::uint8_t { not_started, requested, online, failed };
+
+/// A CPU that is being started; written by the starter, then by the CPU itself.
+struct Secondary {
+    CpuIndex cpu = no_cpu;
+    Thread* idle = nullptr;
+    platform::GicStatus gic_status = platform::GicStatus::ok;
+    std::atomic<Progress> progress{Progress::not_started};
+};
+constinit std::array<Secondary, max_cpus> secondaries{};
+
+void print_cpu(const platform::Board& board, CpuIndex cpu, const char* what) {
+    console::print("cpu %u (MPIDR 0x%lx) %s\n", cpu, board.cpus[cpu].mpidr.value(), what);
+}
+
+/// False, and said so, if it cannot be started.
+bool start(const platform::Board& board, CpuIndex cpu) {
+    Secondary& secondary = secondaries[cpu];
+    const KernelStack stack = allocate_kernel_stack();
+    const KernelStack overflow_stack = allocate_kernel_stack();
+    if (!stack.valid() || !overflow_stack.valid()) {
+        print_cpu(board, cpu, "not started: no memory for its stacks");
+        return false;
+    }
+    auto idle = idle_thread_create(cpu, stack);
+    if (!idle.ok()) {
+        print_cpu(board, cpu, "not started: no memory for its idle thread");
+        return false;
+    }
+    secondary.cpu = cpu;
+    secondary.idle = idle.value();
+    secondary.progress.store(Progress::requested, std::memory_order_relaxed);
+    const platform::StartResult result =
+        platform::start_secondary(board, cpu,
+                                  {.stack_top = stack.high,
+                                   .overflow_stack_top = overflow_stack.high,
+                                   .argument = &secondary});
+    if (!result.ok()) {
+        secondary.progress.store(Progress::not_started, std::memory_order_relaxed);
+        console::print("cpu %u (MPIDR 0x%lx) not started: %s\n", cpu, board.cpus[cpu].mpidr.value(),
+                       platform::name(result));
+    }
+    return result.ok();
+}
+
+/// False, and said so, if it is not online when `deadline` comes.
+bool wait_for(const platform::Board& board, CpuIndex cpu, std::uint64_t deadline) {
+    const Secondary& secondary = secondaries[cpu];
+    for (;;) {
+        // Acquire: gic_status.
+        const Progress progress = secondary.progress.load(std::memory_order_acquire);
+        if (progress == Progress::online) {
+            print_cpu(board, cpu, "online");
+            return true;
+        }
+        if (progress == Progress::failed) {
+            console::print("cpu %u (MPIDR 0x%lx) stopped: %s\n", cpu, board.cpus[cpu].mpidr.value(),
+                           platform::name(secondary.gic_status));
+            return false;
+        }
+        if (machine::absolute_time() >= deadline) {
+            print_cpu(board, cpu, "was started, but did not get online in time");
+            return false;
+        }
+        sleep_milliseconds(1);
+    }
+}
+
+}  // namespace
+
+void start_secondaries(const platform::Board& board) {
+    const auto count = static_cast<CpuIndex>(board.cpus.size());
+    print_cpu(board, machine::current_cpu(), "online");
+    for (CpuIndex cpu = 1; cpu < count; cpu++)
+        start(board, cpu);
+    const std::uint64_t deadline =
+        machine::absolute_time() +
+        nanoseconds_to_absolute_time(online_timeout_milliseconds * 1'000'000);
+    CpuIndex online = 1;
+    for (CpuIndex cpu = 1; cpu < count; cpu++)
+        if (secondaries[cpu].progress.load(std::memory_order_relaxed) != Progress::not_started &&
+            wait_for(board, cpu, deadline))
+            online++;
+    console::print("%u of %u CPUs online\n", online, count);
+    if (board.cpus_left_out != 0)
+        console::print("%u CPUs beyond %u are not used\n", board.cpus_left_out, max_cpus);
+}
+
+}  // namespace kernel
+
+namespace platform {
+
+/// In the idle thread of the CPU that was started.
+void kernel_secondary_main(void* argument) {
+    using namespace kernel;
+    auto& self = *static_cast<Secondary*>(argument);
+    machine::adopt_cpu(self.cpu);
+    self.gic_status = machine::initialize_cpu_interrupts();
+    if (self.gic_status != GicStatus::ok) {
+        // Release: gic_status.
+        self.progress.store(Progress::failed, std::memory_order_release);
+        [[maybe_unused]] const psci::Status status = psci::cpu_off();
+        machine::halt();
+    }
+    machine::announce_online();
+    {
+        SchedulerGuard guard;
+        scheduler::adopt_idle_thread(guard, *self.idle);
+    }
+    self.progress.store(Progress::online, std::memory_order_release);
+    scheduler::idle();
+}
+
+}  // namespace platform

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernel/boot_arguments.hpp"
+#include "kernel/task.hpp"
+#include "kernel/thread.hpp"
+
+/// Something to take a stackshot of: tasks whose threads compute, wait and come and go.
+namespace kernel {
+
+/// Starts the workload the boot arguments name:
+///
+///     workload=daemons|fleet|kinds|idle
+///     tasks=N threads=N depth=N      how much of it, where it has a say (see each)
+///
+/// Thread context. Once.
+void start_workload(BootArguments& arguments);
+
+namespace workload {
+
+/// How much: 0 where the boot arguments do not say.
+struct Size {
+    std::uint32_t tasks = 0;
+    std::uint32_t threads = 0;
+    std::uint32_t depth = 0;
+};
+
+// Each in a file of its own name. They panic when memory runs out while they start.
+void start_daemons(const Size& size);
+void start_fleet(const Size& size);
+void start_kinds(const Size& size);
+
+/// Frames a recursion may be deep on a kernel stack and leave room for two exception frames.
+inline constexpr std::uint32_t max_depth = 128;
+
+/// A new task; panics if there is no memory.
+Task& make_task(const char* name, std::uint64_t flags = 0);
+/// A new thread that runs; panics if there is no memory. The name is formatted as printf does.
+[[gnu::format(printf, 5, 6)]] Thread& make_thread(Task& task, ThreadEntry entry, void* argument,
+                                                  ThreadOptions options, const char* name, ...);
+
+/// A sequence of numbers that looks random (xorshift64*). One thread at a time.
+class Random {
+  public:
+    explicit constexpr Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15 + 1) {}
+    std::uint64_t next() {
+        state_ ^= state_ >> 12;
+        state_ ^= state_ << 25;
+        state_ ^= state_ >> 27;
+        return state_ * 0x2545f4914f6cdd1d;
+    }
+    /// 0 to count - 1.
+    std::uint64_t below(std::uint64_t count) { return next() % count; }
+
+  private:
+    std::uint64_t state_;
+};
+
+/// Computes for about `microseconds`. Returns something that depends on all of it.
+std::uint64_t compute(std::uint64_t microseconds, std::uint64_t seed);
+
+}  // namespace workload
+}  // namespace kernel
