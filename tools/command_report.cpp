@@ -1,0 +1,107 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "tools/capture_file.hpp"
+#include "tools/commands.hpp"
+#include "tools/installation.hpp"
+#include "tools/report.hpp"
+#include "tools/snapshot.hpp"
+#include "tools/symbolizer.hpp"
+
+namespace tools {
+
+namespace {
+
+constexpr const char* summary = "Shows a stackshot as text, with symbolized stacks";
+constexpr const char* details =
+    "\nWhat the CPUs were doing, then every task, its threads with state, priority and times, and\n"
+    "the stack of each: the function it stands in first, then its callers.\n\n";
+
+struct Options {
+    std::string file{};
+    std::string elf{};
+    std::string color = "auto";
+    ReportOptions report{};
+};
+
+bool wants_color(const std::string& choice) {
+    if (choice != "auto")
+        return choice == "always";
+    const char* const no_color = std::getenv("NO_COLOR");
+    return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
+}
+
+int report_file(Options& options) {
+    const auto bytes = read_capture(options.file);
+    if (!bytes.ok())
+        return report_failure(bytes.failure());
+    const Snapshot snapshot = read_snapshot(bytes.value());
+
+    ExitStatus status = exit_complete;
+    std::unique_ptr<Symbolizer> symbols;
+    if (options.elf.empty())
+        options.elf = find_companion("kernel.elf").value_or("");
+    if (options.elf.empty()) {
+        say("no kernel.elf beside this program and none named with --elf: addresses only");
+    } else {
+        auto opened = open_elf(options.elf);
+        if (!opened.ok())
+            return report_failure(opened.failure());
+        symbols = std::move(opened.value());
+        switch (compare_build_id(snapshot, *symbols)) {
+            case BuildIdMatch::match:
+                options.report.symbols_from = options.elf;
+                break;
+            case BuildIdMatch::mismatch:
+                say("the capture is of the kernel with build-id {}, {} is {}: addresses only",
+                    hexadecimal(snapshot.kernel->uuid), options.elf,
+                    hexadecimal(symbols->build_id()));
+                symbols.reset();
+                status = exit_wrong_symbols;
+                break;
+            case BuildIdMatch::unknown:
+                say("{} tells no build-id: addresses only",
+                    snapshot.kernel ? options.elf : options.file);
+                symbols.reset();
+                status = exit_wrong_symbols;
+                break;
+        }
+    }
+
+    options.report.color = wants_color(options.color);
+    const std::string text = report(snapshot, symbols.get(), options.report);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    for (const std::string& problem : snapshot.problems)
+        say("{}: {}", options.file, problem);
+    if (!snapshot.problems.empty())
+        return snapshot.tasks.empty() ? exit_failure : exit_damaged;
+    return status;
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app, Action& action) {
+    auto options = std::make_shared<Options>();
+    CLI::App* verb = app.add_subcommand("report", summary);
+    verb->add_option("FILE", options->file,
+                     "The capture: plain, gzip or base64; - is standard input")
+        ->type_name("")
+        ->required();
+    verb->add_option("--elf", options->elf,
+                     "The kernel it was taken from, for names and lines; used only if it has the "
+                     "capture's build-id [kernel.elf beside this program's build]")
+        ->type_name("FILE");
+    verb->add_flag("--brief", options->report.brief, "One line a thread, without stacks");
+    verb->add_flag("--addresses", options->report.addresses, "Show the address of each frame");
+    verb->add_option("--color", options->color, "auto, always or never")
+        ->type_name("WHEN")
+        ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
+        ->capture_default_str();
+    verb->footer(std::string(details) + exit_status_help);
+    verb->callback([options, &action] { action = [options] { return report_file(*options); }; });
+}
+
+}  // namespace tools

@@ -1,0 +1,187 @@
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "tools/commands.hpp"
+#include "tools/installation.hpp"
+#include "tools/qemu.hpp"
+#include "tools/reception.hpp"
+
+namespace tools {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+/// How long the image may take to power off, once it has sent everything.
+constexpr seconds power_off_time{5};
+/// Emulated CPUs can be away from a stop for seconds; on hardware 10 ms are plenty.
+constexpr unsigned ack_timeout_ms = 10'000;
+
+constexpr const char* summary = "Boots the image in QEMU and takes stackshots of it";
+constexpr const char* details =
+    "\nThe machine is QEMU's virt with a GICv3. The workload runs for a while, then the image "
+    "takes\n"
+    "the stackshots and sends them over its UART, whose console text is shown on standard error.\n"
+    "Ends when all captures are in or the image powers off.\n\n";
+
+struct Options {
+    QemuOptions qemu{};
+    ReceptionOptions reception{};
+    std::string workload{};
+    std::string append{};
+    unsigned delay_ms = 1000;
+    bool verbose = false;
+};
+
+/// Ours first: a later argument overrides an earlier one.
+std::string boot_arguments(const Options& options) {
+    std::string arguments = fmt::format(
+        "ack_timeout_ms={} epoch={} stackshot.count={} stackshot.delay_ms={} stackshot.then=off",
+        ack_timeout_ms, std::time(nullptr), options.reception.count, options.delay_ms);
+    if (!options.workload.empty())
+        arguments += " workload=" + options.workload;
+    if (!options.append.empty())
+        arguments += " " + options.append;
+    return arguments;
+}
+
+std::string end_of_qemu(int status) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return "the image powered off";
+    if (WIFEXITED(status))
+        return fmt::format("QEMU failed with status {}", WEXITSTATUS(status));
+    return fmt::format("QEMU was killed by signal {}", WTERMSIG(status));
+}
+
+/// Reads on until the image powers off, so that the log holds its last words.
+void wait_for_power_off(Qemu& qemu, Reception& reception, std::span<std::byte> buffer) {
+    const auto deadline = steady_clock::now() + power_off_time;
+    while (steady_clock::now() < deadline) {
+        const Source::Read read = qemu.uart().read(buffer, milliseconds(100));
+        if (read.state == Source::State::data)
+            reception.feed(buffer.first(read.size));
+        else if (read.state != Source::State::timeout)
+            break;
+    }
+    qemu.wait(milliseconds(500));
+}
+
+int run(Options& options) {
+    if (options.qemu.image.empty()) {
+        const auto found = find_companion("kernel8.img");
+        if (!found)
+            return report_failure(
+                {"there is no kernel8.img beside this program: build it, or name "
+                 "an image with --image"});
+        options.qemu.image = *found;
+    }
+    // QEMU's own words about it are not clear.
+    if (std::error_code error; !std::filesystem::is_regular_file(options.qemu.image, error))
+        return report_failure({fmt::format("{}: no such image", options.qemu.image)});
+    options.qemu.boot_arguments = boot_arguments(options);
+
+    Reception reception(options.reception);
+    if (const auto failure = reception.open())
+        return report_failure(*failure);
+    const Interruption interruption;
+    const auto command = qemu_command(options.qemu, std::thread::hardware_concurrency());
+    if (options.verbose)
+        say(shell_line(command));
+    auto started = Qemu::start(command, interruption);
+    if (!started.ok())
+        return report_failure(started.failure());
+    Qemu& qemu = *started.value();
+
+    std::vector<std::byte> buffer(1 << 16);
+    const seconds patience(options.reception.timeout);
+    auto deadline = steady_clock::now() + patience;
+    std::uint64_t frames = 0;
+    while (!reception.done()) {
+        const Source::Read read = qemu.uart().read(buffer, milliseconds(200));
+        if (read.state == Source::State::data)
+            reception.feed(std::span(buffer).first(read.size));
+        if (reception.frames() != frames) {
+            frames = reception.frames();
+            deadline = steady_clock::now() + patience;
+        }
+        if (read.state == Source::State::interrupted) {
+            reception.finish();
+            say("interrupted");
+            return exit_interrupted;
+        }
+        if (read.state == Source::State::failed)
+            return report_failure({read.failure});
+        if (read.state == Source::State::end)
+            break;
+        if (options.reception.timeout != 0 && steady_clock::now() >= deadline) {
+            reception.finish();
+            say("gave up: {} s without {}", options.reception.timeout,
+                frames == 0 ? "a capture" : "any more of a capture");
+            return exit_no_target;
+        }
+    }
+    if (reception.done()) {
+        wait_for_power_off(qemu, reception, buffer);
+        return reception.finish();
+    }
+    const ExitStatus status = reception.finish();
+    const auto ended = qemu.wait(seconds(2));
+    say("{} after {} of {} captures", ended ? end_of_qemu(*ended) : "QEMU closed its UART",
+        reception.captures(), options.reception.count);
+    return status;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, Action& action) {
+    auto options = std::make_shared<Options>();
+    CLI::App* verb = app.add_subcommand("run", summary);
+    add_reception_options(*verb, options->reception);
+    verb->add_option("--smp", options->qemu.smp, "CPUs")
+        ->type_name("N")
+        ->check(CLI::Range(1u, 512u).description(""))
+        ->capture_default_str();
+    verb->add_option("--el", options->qemu.el, "Exception level the image is entered at, 1 or 2")
+        ->type_name("N")
+        ->check(CLI::Range(1u, 2u).description(""))
+        ->capture_default_str();
+    verb->add_option("--cpu", options->qemu.cpu, "cortex-a72, cortex-a76 or max")
+        ->type_name("CPU")
+        ->capture_default_str();
+    verb->add_option("--memory", options->qemu.memory, "RAM, as QEMU takes it: 128M, 4G")
+        ->type_name("SIZE")
+        ->capture_default_str();
+    verb->add_option("--image", options->qemu.image,
+                     "What to boot [kernel8.img beside this program's build]")
+        ->type_name("FILE");
+    verb->add_option("--workload", options->workload, "What the image works on [its default]")
+        ->type_name("NAME");
+    verb->add_option("--append", options->append,
+                     "More boot arguments; they override those given otherwise")
+        ->type_name("ARGS");
+    verb->add_option("--delay", options->delay_ms,
+                     "Milliseconds the workload runs before the first capture")
+        ->type_name("MS")
+        ->capture_default_str();
+    verb->add_option("--icount", options->qemu.icount,
+                     "Count instructions instead of following the clock: each takes 2^N ns")
+        ->type_name("N")
+        ->check(CLI::Range(0u, 10u).description(""));
+    verb->add_option("--qemu", options->qemu.program, "The QEMU program")
+        ->type_name("FILE")
+        ->capture_default_str();
+    verb->add_option("--qemu-option", options->qemu.extra,
+                     "A further argument for QEMU; may be given several times")
+        ->type_name("ARG")
+        ->allow_extra_args(false);
+    verb->add_flag("-v,--verbose", options->verbose, "Print the QEMU command");
+    verb->footer(std::string(details) + exit_status_help);
+    verb->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace tools

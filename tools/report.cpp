@@ -1,0 +1,493 @@
+#include "tools/report.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "kcdata/records.hpp"
+
+namespace tools {
+
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr const char* unknown = "unknown";
+
+std::string plural(std::uint64_t count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : what == "try" ? "" : "s");
+}
+
+/// A span of time in the unit that suits it, to about four digits.
+std::string time_text(double nanoseconds) {
+    constexpr struct {
+        double size;
+        const char* name;
+    } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
+    for (const auto& [size, name] : units)
+        if (nanoseconds >= size) {
+            const double value = nanoseconds / size;
+            return fmt::format("{:.{}f} {}", value, value < 10 ? 3 : value < 100 ? 2 : 1, name);
+        }
+    return fmt::format("{:.0f} ns", nanoseconds);
+}
+
+std::string time_text(std::optional<double> nanoseconds) {
+    return nanoseconds ? time_text(*nanoseconds) : unknown;
+}
+
+std::string microseconds_text(std::optional<std::uint64_t> usec) {
+    if (!usec)
+        return unknown;
+    return *usec == 0 ? "0 s" : time_text(static_cast<double>(*usec) * 1e3);
+}
+
+/// "0-3, 7" of ascending numbers.
+std::string ranges(const std::vector<std::uint64_t>& numbers) {
+    std::string text;
+    for (std::size_t i = 0; i < numbers.size();) {
+        std::size_t last = i;
+        while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1)
+            ++last;
+        if (!text.empty())
+            text += ", ";
+        text += last == i ? fmt::format("{}", numbers[i])
+                          : fmt::format("{}-{}", numbers[i], numbers[last]);
+        i = last + 1;
+    }
+    return text;
+}
+
+std::string size_text(double bytes) {
+    return bytes < 10.0 * 1024 * 1024 ? fmt::format("{:.0f} KiB", bytes / 1024)
+                                      : fmt::format("{:.1f} MiB", bytes / (1024 * 1024));
+}
+
+/// The functions of exception entry: what their caller stands at was interrupted, not calling.
+bool is_exception_entry(std::string_view function) {
+    return function == "exception_entry" || function.starts_with("current_el_") ||
+           function.starts_with("lower_el_");
+}
+
+/// One line of a stack.
+struct StackLine {
+    std::optional<std::size_t> index{};  // of the entry in the record; none for inlined-into lines
+    std::uint64_t address = 0;
+    std::string function{};
+    std::string place{};
+    bool inlined = false;
+    bool exception_entry = false;
+};
+
+class Report {
+  public:
+    Report(const Snapshot& snapshot, Symbolizer* symbols, const ReportOptions& options)
+        : snapshot_(snapshot), symbols_(symbols), options_(options) {}
+
+    std::string run() {
+        header();
+        cpus();
+        for (const TaskSnapshot& task : snapshot_.tasks)
+            show(task);
+        return std::move(out_);
+    }
+
+  private:
+    template <typename... Arguments>
+    void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+        fmt::format_to(std::back_inserter(out_), format, std::forward<Arguments>(arguments)...);
+    }
+
+    std::string bold(std::string_view text) const { return attribute("1", text); }
+    std::string dim(std::string_view text) const { return attribute("2", text); }
+    std::string attribute(const char* code, std::string_view text) const {
+        return options_.color ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+    }
+
+    void fact(std::string_view name, const std::string& value) {
+        print("  {}  {}\n", dim(fmt::format("{:<10}", name)), value);
+    }
+
+    void header() {
+        const Snapshot& s = snapshot_;
+        std::string system = s.os_version.value_or("an unknown system");
+        if (s.os_build_version && !s.os_build_version->empty())
+            system += fmt::format(" ({})", *s.os_build_version);
+        print("{}\n\n", bold("Stackshot of " + system));
+        fact("taken", taken());
+        fact("boot args", !s.boot_args ? unknown : s.boot_args->empty() ? "none" : *s.boot_args);
+        fact("kernel", kernel());
+        fact("cpus", cpu_counts());
+        fact("memory", memory());
+        fact("contents", contents());
+        fact("duration", duration());
+        print("\n");
+    }
+
+    std::string taken() const {
+        const Snapshot& s = snapshot_;
+        std::string text = "at an unknown time";
+        // A machine whose clock was not set counts from the beginning of 1970.
+        constexpr std::uint64_t clock_was_set = 1'000'000'000'000'000;
+        if (s.usecs_since_epoch && *s.usecs_since_epoch >= clock_was_set) {
+            const auto seconds = static_cast<std::time_t>(*s.usecs_since_epoch / 1'000'000);
+            text = fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06} UTC", fmt::gmtime(seconds),
+                               *s.usecs_since_epoch % 1'000'000);
+        } else if (s.usecs_since_epoch) {
+            text = "at an unknown date (the clock was not set)";
+        }
+        text += s.absolute_time ? fmt::format(", absolute time {} ({})", *s.absolute_time,
+                                              time_text(s.nanoseconds(s.absolute_time)))
+                                : ", absolute time unknown";
+        return text;
+    }
+
+    std::string kernel() const {
+        if (!snapshot_.kernel)
+            return "unknown: the capture tells neither address nor build-id";
+        return fmt::format(
+            "at {:#x}, build-id {}, {}", snapshot_.kernel->address,
+            hexadecimal(snapshot_.kernel->uuid),
+            options_.symbols_from.empty() ? "no symbols" : "symbols from " + options_.symbols_from);
+    }
+
+    std::string cpu_counts() const {
+        std::vector<std::uint64_t> collecting;
+        for (const std::int32_t cpu : snapshot_.collecting_cpus)
+            if (cpu >= 0)
+                collecting.push_back(static_cast<std::uint64_t>(cpu));
+        std::sort(collecting.begin(), collecting.end());
+        std::string text = collecting.empty() ? "those that collected are unknown"
+                                              : fmt::format("{} collected ({})", collecting.size(),
+                                                            ranges(collecting));
+        if (!snapshot_.absent_cpus)
+            return text + ", absent ones unknown";
+        std::vector<std::uint64_t> absent;
+        for (unsigned cpu = 0; cpu < 64; ++cpu)
+            if ((*snapshot_.absent_cpus >> cpu & 1) != 0)
+                absent.push_back(cpu);
+        if (absent.empty())
+            return text + ", none absent";
+        return text + bold(fmt::format(", {} DID NOT STOP ({})", absent.size(), ranges(absent)));
+    }
+
+    std::string memory() const {
+        if (!snapshot_.memory || !snapshot_.page_size)
+            return "statistics not recorded";
+        const double page = *snapshot_.page_size;
+        const MemoryStatistics& m = *snapshot_.memory;
+        return fmt::format("{} free, {} active, {} wired; pages of {}",
+                           size_text(m.free_pages * page), size_text(m.active_pages * page),
+                           size_text(m.wired_pages * page), size_text(page));
+    }
+
+    std::string contents() const {
+        std::uint64_t threads = 0, frames = 0;
+        for (const TaskSnapshot& task : snapshot_.tasks)
+            for (const ThreadSnapshot& thread : task.threads) {
+                ++threads;
+                frames += thread.kernel_stack ? thread.kernel_stack->size() : 0;
+            }
+        std::string text = fmt::format("{}, {}, {}", plural(snapshot_.tasks.size(), "task"),
+                                       plural(threads, "thread"), plural(frames, "stack frame"));
+        if (!snapshot_.tasks_count || !snapshot_.threads_count)
+            text += "; how many there should be is unknown";
+        else if (*snapshot_.tasks_count != snapshot_.tasks.size() ||
+                 *snapshot_.threads_count != threads)
+            text += bold(fmt::format("; THERE SHOULD BE {} and {}",
+                                     plural(*snapshot_.tasks_count, "task"),
+                                     plural(*snapshot_.threads_count, "thread")));
+        return text;
+    }
+
+    std::string duration() const {
+        const Snapshot& s = snapshot_;
+        std::string text = time_text(s.nanoseconds(s.duration)) + " stopped, ";
+        // 0 is what a capture says that did not measure it.
+        text += s.duration_outer.value_or(0) != 0 ? time_text(s.nanoseconds(s.duration_outer))
+                                                  : std::string(unknown);
+        text += " in all";
+        if (s.duration_prior.value_or(0) != 0)
+            text += fmt::format(", {} in tries before", time_text(s.nanoseconds(s.duration_prior)));
+        if (!s.tries)
+            return text + ", tries unknown";
+        return text + (*s.tries == 1 ? ", 1 try" : fmt::format(", {} tries", *s.tries));
+    }
+
+    /// What each CPU was doing.
+    void cpus() {
+        struct Line {
+            std::uint32_t cpu;
+            std::string thread, state;
+        };
+        std::vector<Line> lines;
+        for (const TaskSnapshot& task : snapshot_.tasks)
+            for (const ThreadSnapshot& thread : task.threads)
+                if (thread.has(kcdata::kThreadOnCore) && thread.last_processor)
+                    lines.push_back({*thread.last_processor,
+                                     fmt::format("{} / {}", task_name(task), thread_name(thread)),
+                                     on_cpu_text(thread)});
+        if (lines.empty())
+            return;
+        std::stable_sort(lines.begin(), lines.end(),
+                         [](const Line& a, const Line& b) { return a.cpu < b.cpu; });
+        std::size_t width = 0;
+        for (const Line& line : lines)
+            width = std::max(width, line.thread.size());
+        for (const Line& line : lines)
+            print("  {}  {:<{}}  {}\n", dim(fmt::format("CPU {:<3}   ", line.cpu)), line.thread,
+                  width, line.state);
+        print("\n");
+    }
+
+    /// Where a thread on a CPU stands: outside of what stopped it.
+    std::string on_cpu_text(const ThreadSnapshot& thread) {
+        if (thread.on_absent_cpu)
+            return "did not stop";
+        if ((thread.state.value_or(0) & kcdata::SS_TH_IDLE) != 0)
+            return "idle";
+        const auto lines = stack_lines(thread);
+        if (lines.empty())
+            return "running";
+        return "in " + lines.front().function;
+    }
+
+    static std::string task_name(const TaskSnapshot& task) {
+        return task.name.empty() ? std::string("(no name)") : task.name;
+    }
+    static std::string thread_name(const ThreadSnapshot& thread) {
+        return thread.name.empty() ? fmt::format("thread {}", thread.id) : thread.name;
+    }
+
+    void show(const TaskSnapshot& task) {
+        print("{}  {}\n", bold(task_name(task)), task_facts(task));
+        if (!options_.brief) {
+            for (const ThreadSnapshot& thread : task.threads)
+                show(thread);
+            print("\n");
+            return;
+        }
+        std::size_t width = 0;
+        for (const ThreadSnapshot& thread : task.threads)
+            width = std::max(width, thread.name.size());
+        for (const ThreadSnapshot& thread : task.threads)
+            print("  {:>5}  {:<{}}  {:>8}  {}\n", thread.id, thread.name, width,
+                  priority_text(thread), state_text(thread));
+        print("\n");
+    }
+
+    static std::string task_facts(const TaskSnapshot& task) {
+        std::string text =
+            fmt::format("pid {}, {}", task.pid ? fmt::format("{}", *task.pid) : unknown,
+                        plural(task.threads.size(), "thread"));
+        const std::uint64_t flags = task.ss_flags.value_or(0);
+        if ((flags & kcdata::kTerminatedSnapshot) != 0)
+            text += ", terminated";
+        if ((flags & kcdata::kPidSuspended) != 0)
+            text += ", suspended";
+        return text;
+    }
+
+    void show(const ThreadSnapshot& thread) {
+        std::string title = fmt::format("thread {}", thread.id);
+        if (!thread.name.empty())
+            title += fmt::format(" \"{}\"", thread.name);
+        print("\n  {}  {}\n", bold(title), state_text(thread));
+        print("      {}\n",
+              dim(fmt::format("priority {}, user {}, system {}, runnable {}", priority_text(thread),
+                              microseconds_text(thread.user_usec),
+                              microseconds_text(thread.system_usec),
+                              microseconds_text(thread.runnable_usec))));
+        show_stack(thread);
+    }
+
+    static std::string priority_text(const ThreadSnapshot& thread) {
+        if (!thread.sched_priority)
+            return unknown;
+        if (!thread.base_priority || *thread.base_priority == *thread.sched_priority)
+            return fmt::format("{}", *thread.sched_priority);
+        return fmt::format("{} (base {})", *thread.sched_priority, *thread.base_priority);
+    }
+
+    std::string on_cpu(const ThreadSnapshot& thread) const {
+        return thread.last_processor ? fmt::format("CPU {}", *thread.last_processor)
+                                     : std::string("an unknown CPU");
+    }
+
+    /// ", for 1.2 ms" since `time`, if that is known and in the past.
+    std::string since(std::optional<std::uint64_t> time) const {
+        const auto now = snapshot_.absolute_time;
+        if (!now || !time || *time == 0 || *time > *now)
+            return {};
+        const auto span = snapshot_.nanoseconds(*now - *time);
+        return span ? " for " + time_text(*span) : std::string();
+    }
+
+    std::string state_text(const ThreadSnapshot& thread) {
+        using namespace kcdata;
+        if (!thread.state)
+            return "state unknown";
+        const std::uint32_t state = *thread.state;
+        const bool on_core = thread.has(kThreadOnCore);
+        const std::string last = thread.last_processor
+                                     ? fmt::format(", last on CPU {}", *thread.last_processor)
+                                     : std::string(", never ran");
+        std::string text;
+        if (on_core) {
+            text = (state & (SS_TH_TERMINATE | SS_TH_TERMINATE2)) != 0 ? "terminating on "
+                   : (state & SS_TH_IDLE) != 0                         ? "idle on "
+                                                                       : "running on ";
+            text += on_cpu(thread);
+            if ((state & SS_TH_WAIT) != 0)
+                text += ", about to wait: " + wait_text(thread);
+            if (thread.on_absent_cpu)
+                text += ", which did not stop: the stack is the last one known";
+            return text;
+        }
+        if ((state & (SS_TH_TERMINATE | SS_TH_TERMINATE2)) != 0)
+            text = "terminating" + last;
+        else if ((state & SS_TH_IDLE) != 0)
+            text = "idle thread of " + on_cpu(thread) + ", which is not idle";
+        else if ((state & SS_TH_WAIT) != 0 && thread.wait_event == 0u && !thread.last_processor)
+            text = "not started";
+        else if ((state & SS_TH_WAIT) != 0)
+            text = wait_text(thread) + since(thread.last_run_time) + last;
+        else if ((state & SS_TH_RUN) != 0)
+            text = "runnable" + since(thread.last_made_runnable_time) + last;
+        else if ((state & SS_TH_SUSP) == 0)
+            text = fmt::format("state {:#x}", state) + last;
+        if ((state & SS_TH_SUSP) != 0)
+            text = text.empty() ? "suspended" + last : "suspended, " + text;
+        return text;
+    }
+
+    std::string wait_text(const ThreadSnapshot& thread) {
+        std::string text;
+        if (!thread.wait_event) {
+            text = "waiting for something unknown";
+        } else if (*thread.wait_event == 0) {
+            text = "waiting, for what is not recorded";
+        } else {
+            const auto symbol = symbols_ != nullptr ? symbols_->symbol(*thread.wait_event)
+                                                    : std::optional<Symbol>();
+            // A thread that waits for nothing but time waits for the function that does it.
+            if (symbol && symbol->function)
+                text = symbol->name.find("sleep") != std::string::npos
+                           ? "sleeping"
+                           : "waiting in " + symbol->name;
+            else if (symbol)
+                text = fmt::format(
+                    "blocked on {:#x} ({}{})", *thread.wait_event, symbol->name,
+                    symbol->offset != 0 ? fmt::format("+{:#x}", symbol->offset) : std::string());
+            else
+                text = fmt::format("blocked on {:#x}", *thread.wait_event);
+        }
+        if ((*thread.state & kcdata::SS_TH_UNINT) != 0)
+            text += " (uninterruptible)";
+        return text;
+    }
+
+    std::vector<StackLine> stack_lines(const ThreadSnapshot& thread) {
+        std::vector<StackLine> lines;
+        if (!thread.kernel_stack)
+            return lines;
+        bool interrupted = false;
+        for (std::size_t i = 0; i < thread.kernel_stack->size(); ++i) {
+            const std::uint64_t address = (*thread.kernel_stack)[i];
+            const std::size_t first = lines.size();
+            // A return address belongs to the call before it, which may end its function.
+            const bool exact = i == 0 ? first_is_exact(thread, address) : interrupted;
+            if (symbols_ != nullptr)
+                for (const SourceFrame& frame : symbols_->frames(exact ? address : address - 1))
+                    lines.push_back({.address = address,
+                                     .function = frame.function,
+                                     .place = frame.file.empty() ? std::string()
+                                              : frame.line == 0
+                                                  ? frame.file
+                                                  : fmt::format("{}:{}", frame.file, frame.line),
+                                     .inlined = frame.inlined});
+            if (lines.size() == first)
+                lines.push_back({.address = address});
+            for (std::size_t line = first; line < lines.size(); ++line)
+                if (lines[line].function.empty())
+                    lines[line].function = fmt::format("{:#018x}", address);
+            lines[first].index = i;
+            interrupted = is_exception_entry(lines.back().function);
+            lines.back().exception_entry = interrupted;
+        }
+        return lines;
+    }
+
+    /// Whether the thread was interrupted at `pc` or starts there, rather than being about to
+    /// return there.
+    bool first_is_exact(const ThreadSnapshot& thread, std::uint64_t pc) {
+        if (symbols_ == nullptr)
+            return true;
+        if (thread.has(kcdata::kThreadOnCore))
+            return !symbols_->follows_call(pc);
+        const auto symbol = symbols_->symbol(pc);
+        return symbol && symbol->offset == 0;
+    }
+
+    void show_stack(const ThreadSnapshot& thread) {
+        if (!thread.kernel_stack) {
+            print("      (no kernel stack recorded)\n");
+            return;
+        }
+        const auto lines = stack_lines(thread);
+        constexpr std::size_t widest = 64;
+        std::size_t width = 0;
+        for (const StackLine& line : lines)
+            if (line.function.size() <= widest)
+                width = std::max(width, line.function.size());
+        for (const StackLine& line : lines) {
+            print("    {:>3}  ", line.index ? fmt::format("{}", *line.index) : std::string());
+            if (options_.addresses)
+                print("{}  ", line.index ? dim(fmt::format("{:#018x}", line.address))
+                                         : std::string(18, ' '));
+            if (line.place.empty() && !line.inlined)
+                print("{}\n", line.function);
+            else
+                print("{:<{}}  {}{}\n", line.function, width, dim(line.place),
+                      line.inlined ? dim(" (inlined)") : std::string());
+            if (line.exception_entry)
+                print("         {}\n", dim("-- exception; interrupted was --"));
+        }
+        if (thread.has(kcdata::kThreadTruncKernBT) || thread.has(kcdata::kThreadTruncatedBT))
+            print("         (the stack could not be followed any further)\n");
+    }
+
+    const Snapshot& snapshot_;
+    Symbolizer* symbols_;
+    const ReportOptions& options_;
+    std::string out_{};
+};
+
+}  // namespace
+
+BuildIdMatch compare_build_id(const Snapshot& snapshot, const Symbolizer& symbols) {
+    const auto& id = symbols.build_id();
+    if (!snapshot.kernel || id.size() < snapshot.kernel->uuid.size())
+        return BuildIdMatch::unknown;
+    return std::equal(snapshot.kernel->uuid.begin(), snapshot.kernel->uuid.end(), id.begin())
+               ? BuildIdMatch::match
+               : BuildIdMatch::mismatch;
+}
+
+std::string report(const Snapshot& snapshot, Symbolizer* symbols, const ReportOptions& options) {
+    return Report(snapshot, symbols, options).run();
+}
+
+std::string hexadecimal(std::span<const std::uint8_t> bytes) {
+    std::string text;
+    for (const std::uint8_t byte : bytes)
+        fmt::format_to(std::back_inserter(text), "{:02x}", byte);
+    return text;
+}
+
+}  // namespace tools

@@ -1,0 +1,290 @@
+#include "tools/snapshot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "kcdata/reader.hpp"
+#include "kcdata/records.hpp"
+#include "kcdata/types.hpp"
+
+namespace tools {
+
+namespace {
+
+using kcdata::Item;
+using kcdata::ItemKind;
+using Payload = std::span<const std::byte>;
+
+/// The value at `offset`, unless the payload ends before: older records are shorter.
+template <typename T>
+std::optional<T> load(Payload payload, std::size_t offset = 0) {
+    if (payload.size() < offset + sizeof(T))
+        return std::nullopt;
+    T value;
+    std::memcpy(&value, payload.data() + offset, sizeof(value));
+    return value;
+}
+
+std::string text(Payload payload, std::size_t offset = 0) {
+    if (payload.size() <= offset)
+        return {};
+    payload = payload.subspan(offset);
+    const std::string_view bytes(reinterpret_cast<const char*>(payload.data()), payload.size());
+    return std::string(bytes.substr(0, bytes.find('\0')));
+}
+
+class SnapshotReader {
+  public:
+    Snapshot run(Payload buffer) {
+        kcdata::Reader reader(buffer);
+        Item item;
+        for (;;) {
+            if (reader.next(item)) {
+                take(item);
+                continue;
+            }
+            if (reader.error() == kcdata::ReadError::none)
+                break;
+            snapshot_.problems.push_back(fmt::format("offset {:#x}: {}", reader.offset(),
+                                                     kcdata::read_error_text(reader.error())));
+            if (!reader.resume())
+                break;
+        }
+        return std::move(snapshot_);
+    }
+
+  private:
+    /// Where in the nest of containers an item stands.
+    enum class Place { global, task, thread, elsewhere };
+
+    Place place() const { return places_.empty() ? Place::global : places_.back(); }
+
+    void take(const Item& item) {
+        switch (item.kind) {
+            case ItemKind::begin:
+                check_magic(item);
+                break;
+            case ItemKind::container_begin:
+                open(item);
+                break;
+            case ItemKind::container_end:
+                places_.pop_back();
+                break;
+            case ItemKind::array:
+            case ItemKind::plain:
+                if (place() == Place::thread)
+                    take_thread_item(item);
+                else if (place() == Place::task)
+                    take_task_item(item);
+                else if (place() == Place::global)
+                    take_global_item(item);
+                break;
+            case ItemKind::end:
+                break;
+        }
+    }
+
+    void check_magic(const Item& item) {
+        if (item.type != kcdata::KCDATA_BUFFER_BEGIN_STACKSHOT &&
+            item.type != kcdata::KCDATA_BUFFER_BEGIN_DELTA_STACKSHOT)
+            snapshot_.problems.push_back(fmt::format(
+                "offset {:#x}: a buffer of kind {:#x} is no stackshot", item.offset, item.type));
+    }
+
+    void open(const Item& item) {
+        const bool task = item.container_type == kcdata::STACKSHOT_KCCONTAINER_TASK ||
+                          item.container_type == kcdata::STACKSHOT_KCCONTAINER_TRANSITIONING_TASK;
+        if (task && place() == Place::global) {
+            snapshot_.tasks.emplace_back().unique_pid = item.container_id;
+            places_.push_back(Place::task);
+        } else if (item.container_type == kcdata::STACKSHOT_KCCONTAINER_THREAD &&
+                   place() == Place::task) {
+            snapshot_.tasks.back().threads.emplace_back().id = item.container_id;
+            places_.push_back(Place::thread);
+        } else {
+            places_.push_back(Place::elsewhere);
+        }
+    }
+
+    void take_global_item(const Item& item) {
+        Snapshot& s = snapshot_;
+        const Payload payload = item.payload;
+        if (item.kind == ItemKind::array) {
+            if (item.element_type == kcdata::STACKSHOT_KCTYPE_LATENCY_INFO_CPU)
+                for (std::size_t i = 0; i < item.element_count; ++i)
+                    if (const auto cpu = load<std::int32_t>(payload, i * item.element_size))
+                        s.collecting_cpus.push_back(*cpu);
+            return;
+        }
+        switch (item.type) {
+            case kcdata::STACKSHOT_KCTYPE_OSVERSION:
+                s.os_version = text(payload);
+                break;
+            case kcdata::STACKSHOT_KCTYPE_OS_BUILD_VERSION:
+                s.os_build_version = text(payload);
+                break;
+            case kcdata::STACKSHOT_KCTYPE_BOOTARGS:
+                s.boot_args = text(payload);
+                break;
+            case kcdata::STACKSHOT_KCTYPE_KERN_PAGE_SIZE:
+                s.page_size = load<std::uint32_t>(payload);
+                break;
+            case kcdata::KCDATA_TYPE_TIMEBASE: {
+                const auto timebase = load<kcdata::mach_timebase_info>(payload);
+                if (timebase && timebase->numer != 0 && timebase->denom != 0)
+                    s.timebase = Timebase{timebase->numer, timebase->denom};
+                break;
+            }
+            case kcdata::KCDATA_TYPE_MACH_ABSOLUTE_TIME:
+                s.absolute_time = load<std::uint64_t>(payload);
+                break;
+            case kcdata::KCDATA_TYPE_USECS_SINCE_EPOCH:
+                s.usecs_since_epoch = load<std::uint64_t>(payload);
+                break;
+            case kcdata::STACKSHOT_KCTYPE_GLOBAL_MEM_STATS: {
+                using Memory = kcdata::mem_and_io_snapshot;
+                const auto free = load<std::uint32_t>(payload, offsetof(Memory, free_pages));
+                const auto active = load<std::uint32_t>(payload, offsetof(Memory, active_pages));
+                const auto wired = load<std::uint32_t>(payload, offsetof(Memory, wired_pages));
+                if (free && active && wired)
+                    s.memory = MemoryStatistics{*free, *active, *wired};
+                break;
+            }
+            case kcdata::STACKSHOT_KCTYPE_STACKSHOT_DURATION: {
+                using Duration = kcdata::stackshot_duration_v2;
+                s.duration = load<std::uint64_t>(payload, offsetof(Duration, stackshot_duration));
+                s.duration_outer =
+                    load<std::uint64_t>(payload, offsetof(Duration, stackshot_duration_outer));
+                s.duration_prior =
+                    load<std::uint64_t>(payload, offsetof(Duration, stackshot_duration_prior));
+                break;
+            }
+            default:
+                take_described(item);
+        }
+    }
+
+    /// The number a *_DESC item carries under `name`, or nothing if it is another item.
+    static std::optional<std::uint64_t> described(const Item& item, std::string_view name) {
+        const bool narrow = item.type == kcdata::KCDATA_TYPE_UINT32_DESC;
+        if ((!narrow && item.type != kcdata::KCDATA_TYPE_UINT64_DESC) ||
+            item.payload.size() < kcdata::description_size ||
+            text(item.payload.first(kcdata::description_size)) != name)
+            return std::nullopt;
+        if (narrow)
+            return load<std::uint32_t>(item.payload, kcdata::description_size);
+        return load<std::uint64_t>(item.payload, kcdata::description_size);
+    }
+
+    void take_described(const Item& item) {
+        const struct {
+            std::string_view name;
+            std::optional<std::uint64_t>& target;
+        } known[] = {
+            {"stackshot_in_flags", snapshot_.in_flags},
+            {"stackshot_absent_cpus", snapshot_.absent_cpus},
+            {"stackshot_tasks_count", snapshot_.tasks_count},
+            {"stackshot_threads_count", snapshot_.threads_count},
+            {"stackshot_tries", snapshot_.tries},
+        };
+        for (const auto& [name, target] : known)
+            if (const auto value = described(item, name))
+                target = value;
+    }
+
+    void take_task_item(const Item& item) {
+        TaskSnapshot& task = snapshot_.tasks.back();
+        const Payload payload = item.payload;
+        if (item.kind == ItemKind::array)
+            return;
+        if (item.type == kcdata::STACKSHOT_KCTYPE_TASK_SNAPSHOT) {
+            using Record = kcdata::task_snapshot_v2;
+            task.ss_flags = load<std::uint64_t>(payload, offsetof(Record, ts_ss_flags));
+            task.pid = load<std::int32_t>(payload, offsetof(Record, ts_pid));
+            task.name = text(payload, offsetof(Record, ts_p_comm));
+        } else if (item.type == kcdata::STACKSHOT_KCTYPE_TRANSITIONING_TASK_SNAPSHOT) {
+            constexpr std::size_t flags_offset = 8, pid_offset = 24, name_offset = 28;
+            task.ss_flags = load<std::uint64_t>(payload, flags_offset);
+            task.pid = load<std::int32_t>(payload, pid_offset);
+            task.name = text(payload, name_offset);
+        } else if (item.type == kcdata::STACKSHOT_KCTYPE_KERNELCACHE_LOADINFO) {
+            if (const auto info = load<kcdata::dyld_uuid_info_64>(payload)) {
+                LoadInfo& kernel = snapshot_.kernel.emplace();
+                kernel.address = info->imageLoadAddress;
+                std::copy(std::begin(info->imageUUID), std::end(info->imageUUID),
+                          kernel.uuid.begin());
+            }
+        }
+    }
+
+    void take_thread_item(const Item& item) {
+        ThreadSnapshot& thread = snapshot_.tasks.back().threads.back();
+        const Payload payload = item.payload;
+        if (item.kind == ItemKind::array) {
+            take_stack(thread, item);
+            return;
+        }
+        if (item.type == kcdata::STACKSHOT_KCTYPE_THREAD_SNAPSHOT) {
+            using Record = kcdata::thread_snapshot_v4;
+            thread.wait_event = load<std::uint64_t>(payload, offsetof(Record, ths_wait_event));
+            thread.ss_flags = load<std::uint64_t>(payload, offsetof(Record, ths_ss_flags));
+            thread.last_run_time =
+                load<std::uint64_t>(payload, offsetof(Record, ths_last_run_time));
+            thread.last_made_runnable_time =
+                load<std::uint64_t>(payload, offsetof(Record, ths_last_made_runnable_time));
+            thread.state = load<std::uint32_t>(payload, offsetof(Record, ths_state));
+            thread.base_priority = load<std::int16_t>(payload, offsetof(Record, ths_base_priority));
+            thread.sched_priority =
+                load<std::int16_t>(payload, offsetof(Record, ths_sched_priority));
+        } else if (item.type == kcdata::STACKSHOT_KCTYPE_THREAD_NAME) {
+            thread.name = text(payload);
+        } else if (item.type == kcdata::STACKSHOT_KCTYPE_CPU_TIMES) {
+            using Record = kcdata::stackshot_cpu_times_v2;
+            thread.user_usec = load<std::uint64_t>(payload, offsetof(Record, user_usec));
+            thread.system_usec = load<std::uint64_t>(payload, offsetof(Record, system_usec));
+            thread.runnable_usec = load<std::uint64_t>(payload, offsetof(Record, runnable_usec));
+        } else if (const auto cpu = described(item, "last_processor")) {
+            thread.last_processor = static_cast<std::uint32_t>(*cpu);
+        } else if (const auto absent = described(item, "on_absent_cpu")) {
+            thread.on_absent_cpu = *absent != 0;
+        }
+    }
+
+    static void take_stack(ThreadSnapshot& thread, const Item& item) {
+        const bool narrow = item.element_type == kcdata::STACKSHOT_KCTYPE_KERN_STACKLR ||
+                            item.element_type == kcdata::STACKSHOT_KCTYPE_KERN_STACKFRAME;
+        const bool wide = item.element_type == kcdata::STACKSHOT_KCTYPE_KERN_STACKLR64 ||
+                          item.element_type == kcdata::STACKSHOT_KCTYPE_KERN_STACKFRAME64;
+        if (!narrow && !wide)
+            return;
+        auto& stack = thread.kernel_stack ? *thread.kernel_stack : thread.kernel_stack.emplace();
+        for (std::size_t i = 0; i < item.element_count; ++i) {
+            const std::size_t offset = i * item.element_size;
+            const std::optional<std::uint64_t> lr =
+                narrow ? std::optional<std::uint64_t>(load<std::uint32_t>(item.payload, offset))
+                       : load<std::uint64_t>(item.payload, offset);
+            if (lr)
+                stack.push_back(*lr);
+        }
+    }
+
+    Snapshot snapshot_{};
+    std::vector<Place> places_{};
+};
+
+}  // namespace
+
+std::optional<double> Snapshot::nanoseconds(std::optional<std::uint64_t> time) const {
+    if (!time || !timebase)
+        return std::nullopt;
+    return static_cast<double>(*time) * timebase->numer / timebase->denom;
+}
+
+Snapshot read_snapshot(std::span<const std::byte> buffer) {
+    return SnapshotReader().run(buffer);
+}
+
+}  // namespace tools

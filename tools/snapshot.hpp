@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tools {
+
+/// A stackshot as tasks, threads and stacks. Whatever a capture may lack is optional, and stays
+/// empty where it does; records that are not known are passed over.
+
+/// Times in absolute time unless the name says otherwise.
+struct ThreadSnapshot {
+    std::uint64_t id = 0;
+    std::string name{};
+    std::optional<std::uint32_t> state{};     ///< SS_TH_*
+    std::optional<std::uint64_t> ss_flags{};  ///< thread_snapshot_flags
+    std::optional<std::uint64_t> wait_event{};
+    std::optional<std::uint64_t> last_run_time{};
+    std::optional<std::uint64_t> last_made_runnable_time{};
+    std::optional<std::int16_t> base_priority{};
+    std::optional<std::int16_t> sched_priority{};
+    std::optional<std::uint64_t> user_usec{};
+    std::optional<std::uint64_t> system_usec{};
+    std::optional<std::uint64_t> runnable_usec{};
+    /// The CPU it is on, or was on last.
+    std::optional<std::uint32_t> last_processor{};
+    /// On a CPU that did not stop: the stack is the last one known.
+    bool on_absent_cpu = false;
+    /// First where the thread stands, then return addresses; nothing: not recorded.
+    std::optional<std::vector<std::uint64_t>> kernel_stack{};
+
+    bool has(std::uint64_t flag) const { return (ss_flags.value_or(0) & flag) != 0; }
+};
+
+struct TaskSnapshot {
+    std::uint64_t unique_pid = 0;
+    std::optional<std::int32_t> pid{};
+    std::string name{};
+    std::optional<std::uint64_t> ss_flags{};
+    std::vector<ThreadSnapshot> threads{};
+};
+
+/// Address the kernel is linked at, and the first 16 bytes of its GNU build-id.
+struct LoadInfo {
+    std::uint64_t address = 0;
+    std::array<std::uint8_t, 16> uuid{};
+};
+
+struct Timebase {
+    std::uint32_t numer = 1;
+    std::uint32_t denom = 1;
+};
+
+struct MemoryStatistics {
+    std::uint32_t free_pages = 0;
+    std::uint32_t active_pages = 0;
+    std::uint32_t wired_pages = 0;
+};
+
+struct Snapshot {
+    std::optional<std::string> os_version{};
+    std::optional<std::string> os_build_version{};
+    std::optional<std::string> boot_args{};
+    std::optional<std::uint32_t> page_size{};
+    std::optional<Timebase> timebase{};
+    std::optional<std::uint64_t> absolute_time{};
+    std::optional<std::uint64_t> usecs_since_epoch{};
+    std::optional<MemoryStatistics> memory{};
+    std::optional<LoadInfo> kernel{};
+    std::optional<std::uint64_t> absent_cpus{};  ///< bit n: CPU n did not stop
+    /// CPUs that took part in the collection.
+    std::vector<std::int32_t> collecting_cpus{};
+    std::optional<std::uint64_t> tasks_count{};
+    std::optional<std::uint64_t> threads_count{};
+    std::optional<std::uint64_t> duration{};
+    std::optional<std::uint64_t> duration_outer{};
+    std::optional<std::uint64_t> duration_prior{};
+    std::optional<std::uint64_t> tries{};
+    std::optional<std::uint64_t> in_flags{};
+    std::vector<TaskSnapshot> tasks{};
+    /// What is wrong with the buffer: "offset 0x...: ..."; what it held up to there is above.
+    std::vector<std::string> problems{};
+
+    /// Absolute time in nanoseconds, if the capture tells the timebase.
+    std::optional<double> nanoseconds(std::optional<std::uint64_t> time) const;
+};
+
+Snapshot read_snapshot(std::span<const std::byte> buffer);
+
+}  // namespace tools
