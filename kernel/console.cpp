@@ -1,6 +1,8 @@
 #include "kernel/console.hpp"
 
 #include <atomic>
+#include <span>
+#include <string_view>
 
 #include "kernel/cpu.hpp"
 #include "kernel/format_text.hpp"
@@ -68,7 +70,13 @@ void write_to_port(std::span<const std::byte> bytes) {
 class PortSink final : public TextSink {
   public:
     void put(const char* text, std::size_t length) override {
-        write_to_port(std::as_bytes(std::span(text, length)));
+        // A terminal wants CR LF.
+        std::string_view rest(text, length);
+        for (std::size_t at; (at = rest.find('\n')) != rest.npos; rest.remove_prefix(at + 1)) {
+            write_to_port(std::as_bytes(std::span(rest.substr(0, at))));
+            write_to_port(std::as_bytes(std::span("\r\n", 2)));
+        }
+        write_to_port(std::as_bytes(std::span(rest)));
     }
 };
 

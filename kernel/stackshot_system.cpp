@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstring>
-#include <new>
 #include <numeric>
 #include <string_view>
 #include <type_traits>
@@ -34,39 +34,64 @@ using stackshot::StackFacts;
 using stackshot::TaskRef;
 using stackshot::ThreadRef;
 
-/// The bytes of an object, or of a part of one, as a stop found them. They may be anything: nothing
-/// in them is followed but by another checked read.
+/// Copies the member of type T at `offset` of the object at `object`, as a stop found it; false if
+/// it cannot be read. Its bytes may be anything: nothing in them is followed but by another checked
+/// read.
 template <typename T>
-class Copy {
+bool read_member(std::uint64_t object, std::size_t offset, T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    static_assert(sizeof(T) % sizeof(std::uint64_t) == 0);
-
-  public:
-    bool read(std::uint64_t address) {
-        if (address % alignof(T) != 0)
+    constexpr std::size_t word_size = sizeof(std::uint64_t);
+    static_assert(sizeof(T) % word_size == 0 || sizeof(T) < word_size);
+    const std::uint64_t address = object + offset;
+    // A small member lies within one word, since it is aligned to its size.
+    const std::size_t inside = sizeof(T) < word_size ? address % word_size : 0;
+    if ((address - inside) % word_size != 0)
+        return false;
+    std::uint64_t words[(sizeof(T) + word_size - 1) / word_size];
+    for (std::size_t i = 0; i < std::size(words); i++)
+        if (!platform::mmu::checked_read(address - inside + i * word_size, words[i]))
             return false;
-        for (std::size_t i = 0; i < words_.size(); i++)
-            if (!platform::mmu::checked_read(address + i * sizeof(std::uint64_t), words_[i]))
-                return false;
-        std::memcpy(static_cast<void*>(&object_), words_.data(), sizeof(T));
-        return true;
-    }
-    const T* operator->() const { return &object_; }
-    const T& operator*() const { return object_; }
-
-  private:
-    std::array<std::uint64_t, sizeof(T) / sizeof(std::uint64_t)> words_;
-    T object_;
-};
+    std::memcpy(static_cast<void*>(&value), reinterpret_cast<const std::byte*>(words) + inside,
+                sizeof(T));
+    return true;
+}
 
 std::uint64_t address_of(const void* object) {
     return reinterpret_cast<std::uint64_t>(object);
 }
 
+/// A name as it is copied need not end.
 template <std::size_t N>
-void copy_name(char (&to)[N], const char (&from)[N]) {
-    std::memcpy(to, from, N);
-    to[N - 1] = '\0';
+void end_name(char (&name)[N]) {
+    name[N - 1] = '\0';
+}
+
+/// The element behind `previous` in a list whose elements have their link at `offset`; `first` is
+/// the list's first one. KERN_FAILURE unless the element's own link leads back: no element is then
+/// walked twice, so that no cycle goes on for ever.
+template <typename T>
+Result<std::uint64_t> next_in_list(std::uint64_t first, std::uint64_t previous,
+                                   std::size_t offset) {
+    std::uint64_t next = first;
+    ListLink<T> link;
+    if (previous != 0) {
+        if (!read_member(previous, offset, link))
+            return KERN_FAILURE;
+        next = address_of(link.next);
+    }
+    if (next == 0)
+        return next;
+    if (!read_member(next, offset, link) || address_of(link.previous) != previous)
+        return KERN_FAILURE;
+    return next;
+}
+
+/// Where the stack that holds `sp` lies: the upper half of its slot
+/// (platform/arm64/mmu/layout.hpp).
+KernelStack stack_around(std::uint64_t sp) {
+    const std::uint64_t slot = sp & ~(platform::mmu::stack_slot_size - 1);
+    return {slot + platform::mmu::stack_slot_size - platform::mmu::stack_size,
+            slot + platform::mmu::stack_slot_size};
 }
 
 TrapCost counters() {
@@ -127,9 +152,9 @@ class KernelSystem final : public stackshot::System {
 
 constinit KernelSystem the_system;
 
-/// Whether `thread` is on the CPU its last_cpu says.
-bool on_core(const Thread& thread, std::uint64_t address) {
-    return thread.last_cpu < max_cpus && address_of(cpu_at(thread.last_cpu).current) == address;
+/// Whether the thread at `thread` is on `cpu`, the CPU it was on last.
+bool on_core(std::uint64_t thread, CpuIndex cpu) {
+    return cpu < max_cpus && address_of(cpu_at(cpu).current) == thread;
 }
 
 void KernelSystem::initialize(const platform::Board& board) {
@@ -192,84 +217,64 @@ std::uint64_t KernelSystem::microseconds_since_epoch() const {
 }
 
 Result<TaskRef> KernelSystem::next_task(Quiesced&, TaskRef previous) {
-    auto next = address_of(task_list().first());
-    if (previous != TaskRef::none) {
-        Copy<ListLink<Task>> link;
-        if (!link.read(static_cast<std::uint64_t>(previous) + offsetof(Task, link)))
-            return KERN_FAILURE;
-        next = address_of(link->next);
-    }
-    if (next == 0)
-        return TaskRef::none;
-    // An element whose back link is right cannot have been walked before: no cycle goes on for
-    // ever.
-    Copy<ListLink<Task>> back;
-    if (!back.read(next + offsetof(Task, link)) ||
-        address_of(back->previous) != static_cast<std::uint64_t>(previous))
-        return KERN_FAILURE;
-    return static_cast<TaskRef>(next);
+    auto next = next_in_list<Task>(address_of(task_list().first()),
+                                   static_cast<std::uint64_t>(previous), offsetof(Task, link));
+    if (!next.ok())
+        return next.error();
+    return static_cast<TaskRef>(next.value());
 }
 
 Result<ThreadRef> KernelSystem::next_thread(Quiesced&, TaskRef task, ThreadRef previous) {
-    std::uint64_t next = 0;
-    if (previous == ThreadRef::none) {
-        Copy<ThreadList> threads;
-        if (!threads.read(static_cast<std::uint64_t>(task) + offsetof(Task, threads)))
-            return KERN_FAILURE;
-        next = address_of(threads->first());
-    } else {
-        Copy<ListLink<Thread>> link;
-        if (!link.read(static_cast<std::uint64_t>(previous) + offsetof(Thread, task_link)))
-            return KERN_FAILURE;
-        next = address_of(link->next);
-    }
-    if (next == 0)
-        return ThreadRef::none;
-    Copy<ListLink<Thread>> back;
-    if (!back.read(next + offsetof(Thread, task_link)) ||
-        address_of(back->previous) != static_cast<std::uint64_t>(previous))
+    ThreadList threads;
+    if (!read_member(static_cast<std::uint64_t>(task), offsetof(Task, threads), threads))
         return KERN_FAILURE;
-    return static_cast<ThreadRef>(next);
+    auto next =
+        next_in_list<Thread>(address_of(threads.first()), static_cast<std::uint64_t>(previous),
+                             offsetof(Thread, task_link));
+    if (!next.ok())
+        return next.error();
+    return static_cast<ThreadRef>(next.value());
 }
 
 kern_return KernelSystem::task_facts(Quiesced&, TaskRef ref, stackshot::TaskFacts& facts) {
-    Copy<Task> task;
-    if (!task.read(static_cast<std::uint64_t>(ref)))
+    const auto task = static_cast<std::uint64_t>(ref);
+    if (!read_member(task, offsetof(Task, unique_pid), facts.unique_pid) ||
+        !read_member(task, offsetof(Task, pid), facts.pid) ||
+        !read_member(task, offsetof(Task, name), facts.name) ||
+        !read_member(task, offsetof(Task, flags), facts.ss_flags) ||
+        !read_member(task, offsetof(Task, start_time), facts.start_time) ||
+        !read_member(task, offsetof(Task, thread_count), facts.thread_count) ||
+        !read_member(task, offsetof(Task, system_time_in_terminated_threads),
+                     facts.system_time_in_terminated_threads))
         return KERN_FAILURE;
-    facts.unique_pid = task->unique_pid;
-    facts.pid = task->pid;
-    copy_name(facts.name, task->name);
-    facts.ss_flags = task->flags;
-    facts.is_kernel = static_cast<std::uint64_t>(ref) == address_of(&kernel_task());
-    facts.system_time_in_terminated_threads = task->system_time_in_terminated_threads;
-    facts.start_seconds = epoch_ + task->start_time / machine::ticks_per_second();
-    facts.start_time = task->start_time;
-    facts.thread_count = task->thread_count;
-    facts.task_size = sizeof(Task) + task->thread_count * (sizeof(Thread) + KernelStack::size) +
+    end_name(facts.name);
+    facts.is_kernel = task == address_of(&kernel_task());
+    facts.start_seconds = epoch_ + facts.start_time / machine::ticks_per_second();
+    facts.task_size = sizeof(Task) + facts.thread_count * (sizeof(Thread) + KernelStack::size) +
                       (facts.is_kernel ? platform::image::size() : 0);
     return KERN_SUCCESS;
 }
 
 kern_return KernelSystem::thread_facts(Quiesced&, ThreadRef ref, stackshot::ThreadFacts& facts) {
-    const auto address = static_cast<std::uint64_t>(ref);
-    Copy<Thread> thread;
-    if (!thread.read(address))
+    const auto thread = static_cast<std::uint64_t>(ref);
+    if (!read_member(thread, offsetof(Thread, thread_id), facts.thread_id) ||
+        !read_member(thread, offsetof(Thread, name), facts.name) ||
+        !read_member(thread, offsetof(Thread, wait_event), facts.wait_event) ||
+        !read_member(thread, offsetof(Thread, system_time), facts.system_time) ||
+        !read_member(thread, offsetof(Thread, runnable_time), facts.runnable_time) ||
+        !read_member(thread, offsetof(Thread, last_run_time), facts.last_run_time) ||
+        !read_member(thread, offsetof(Thread, last_made_runnable_time),
+                     facts.last_made_runnable_time) ||
+        !read_member(thread, offsetof(Thread, state), facts.state) ||
+        !read_member(thread, offsetof(Thread, base_priority), facts.base_priority) ||
+        !read_member(thread, offsetof(Thread, priority), facts.sched_priority) ||
+        !read_member(thread, offsetof(Thread, last_cpu), facts.last_cpu))
         return KERN_FAILURE;
-    facts.thread_id = thread->thread_id;
-    facts.thread_address = address;
-    copy_name(facts.name, thread->name);
-    facts.wait_event = thread->wait_event;
-    facts.system_time = thread->system_time;
-    facts.runnable_time = thread->runnable_time;
-    facts.last_run_time = thread->last_run_time;
-    facts.last_made_runnable_time = thread->last_made_runnable_time;
-    facts.state = thread->state;
-    facts.base_priority = thread->base_priority;
-    facts.sched_priority = thread->priority;
-    facts.last_cpu = thread->last_cpu;
-    if (on_core(*thread, address)) {
+    end_name(facts.name);
+    facts.thread_address = thread;
+    if (on_core(thread, facts.last_cpu)) {
         facts.ss_flags |= kThreadOnCore;
-        const std::uint64_t dispatched = cpu_at(thread->last_cpu).dispatch_time;
+        const std::uint64_t dispatched = cpu_at(facts.last_cpu).dispatch_time;
         if (trap_time_ > dispatched)
             facts.system_time += trap_time_ - dispatched;
         facts.last_run_time = trap_time_;
@@ -278,41 +283,38 @@ kern_return KernelSystem::thread_facts(Quiesced&, ThreadRef ref, stackshot::Thre
 }
 
 kern_return KernelSystem::stack_facts(Quiesced&, ThreadRef ref, StackFacts& facts) {
-    const auto address = static_cast<std::uint64_t>(ref);
-    Copy<Thread> thread;
-    if (!thread.read(address))
+    const auto thread = static_cast<std::uint64_t>(ref);
+    constexpr std::size_t context = offsetof(Thread, context);
+    Registers& registers = facts.registers;
+    KernelStack stack;
+    CpuIndex last_cpu = no_cpu;
+    if (!read_member(thread, offsetof(Thread, stack), stack) ||
+        !read_member(thread, offsetof(Thread, last_cpu), last_cpu) ||
+        !read_member(thread, context + offsetof(platform::SwitchContext, lr), registers.lr) ||
+        !read_member(thread, context + offsetof(platform::SwitchContext, fp), registers.fp) ||
+        !read_member(thread, context + offsetof(platform::SwitchContext, sp), registers.sp))
         return KERN_FAILURE;
-    const platform::SwitchContext& context = thread->context;
-    const Registers switched{
-        .pc = context.lr, .lr = context.lr, .fp = context.fp, .sp = context.sp};
     // A thread that never ran begins with its first instruction; any other goes on behind its call
     // of switch_context().
-    facts.registers = switched;
-    facts.interrupted = thread->last_cpu == no_cpu;
-    facts.low = thread->stack.low;
-    facts.high = thread->stack.high;
+    registers.pc = registers.lr;
+    facts.interrupted = last_cpu == no_cpu;
 
     CpuPosition position;
-    if (on_core(*thread, address) && quiesce().position(thread->last_cpu, position)) {
-        if (!thread->stack.valid()) {
-            // A CPU's first thread runs on the stack it was started with: the upper half of a slot.
-            const std::uint64_t slot =
-                position.registers.sp & ~(platform::mmu::stack_slot_size - 1);
-            facts.low = slot + platform::mmu::stack_slot_size - platform::mmu::stack_size;
-            facts.high = slot + platform::mmu::stack_slot_size;
-        }
+    if (on_core(thread, last_cpu) && quiesce().position(last_cpu, position)) {
+        if (!stack.valid())  // a CPU's first thread
+            stack = stack_around(position.registers.sp);
         // A CPU that did not stop may have been seen last in another thread.
         if (position.exact ||
-            (position.registers.sp >= facts.low && position.registers.sp <= facts.high)) {
-            facts.registers = position.registers;
+            (position.registers.sp >= stack.low && position.registers.sp <= stack.high)) {
+            registers = position.registers;
             facts.interrupted = position.interrupted;
         }
-    } else if (!thread->stack.valid()) {
-        const std::uint64_t slot = switched.sp & ~(platform::mmu::stack_slot_size - 1);
-        facts.low = slot + platform::mmu::stack_slot_size - platform::mmu::stack_size;
-        facts.high = slot + platform::mmu::stack_slot_size;
+    } else if (!stack.valid()) {
+        stack = stack_around(registers.sp);
     }
-    return facts.registers.pc == 0 ? KERN_NOT_IN_SET : KERN_SUCCESS;
+    facts.low = stack.low;
+    facts.high = stack.high;
+    return registers.pc == 0 ? KERN_NOT_IN_SET : KERN_SUCCESS;
 }
 
 stackshot::MemoryFacts KernelSystem::memory_facts(Quiesced&) {

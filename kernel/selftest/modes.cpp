@@ -26,9 +26,14 @@ namespace {
 
 using namespace kcdata;
 
-/// Whether an item's payload may differ: it tells when or by whom a capture was taken, not of what.
+/// What an item holds, or what an array's elements are.
+std::uint32_t record_type(const Item& item) {
+    return item.kind == ItemKind::array ? item.element_type : item.type;
+}
+
+/// Whether an item may differ: it tells when or by whom a capture was taken, not of what.
 bool varying(const Item& item) {
-    switch (item.type) {
+    switch (record_type(item)) {
         case KCDATA_TYPE_MACH_ABSOLUTE_TIME:       // when the walk began
         case KCDATA_TYPE_USECS_SINCE_EPOCH:        // when the preflight was
         case STACKSHOT_KCTYPE_STACKSHOT_DURATION:  // all three durations
@@ -66,7 +71,7 @@ Comparison compare(Verdict& verdict, std::span<const std::byte> single,
         comparison.items++;
         comparison.tasks += a.type == STACKSHOT_KCTYPE_TASK_SNAPSHOT;
         comparison.threads += a.type == STACKSHOT_KCTYPE_THREAD_SNAPSHOT;
-        if (varying(a) && a.type == b.type)
+        if (varying(a) && record_type(a) == record_type(b))
             comparison.varying_items++;
         else if (a.kind != b.kind || !same(a, b))
             verdict.fail("item %zu: type 0x%x at %zu and type 0x%x at %zu differ", comparison.items,
