@@ -46,15 +46,15 @@ GicStatus GicV2::initialize_distributor() {
         gicd_->ICENABLER[n] = all;
         gicd_->ICPENDR[n] = all;
         gicd_->ICACTIVER[n] = all;
-        gicd_->IGROUPR[n] = all;
     }
     for (std::uint32_t intid = 32; intid < intids; ++intid) {
         gicd_->IPRIORITYR[intid] = default_interrupt_priority;
         // With one CPU there is nothing to target, and the bytes read as 0.
         gicd_->ITARGETSR[intid] = here;
     }
-    // Group 1 is bit 0 for a Non-secure access and bit 1 without the Security Extensions.
-    gicd_->CTLR = GICD_CTLR::EnableGrp0 | GICD_CTLR::EnableGrp1;
+    // Groups stay as they are: Secure firmware has made all interrupts group 1; without the Security
+    // Extensions they are group 0, and only that is acknowledged through GICC_IAR.
+    gicd_->CTLR = GICD_CTLR::Enable;
     return GicStatus::ok;
 }
 
@@ -72,14 +72,13 @@ GicStatus GicV2::initialize_cpu() {
     gicd_->ICENABLER[0] = all;
     gicd_->ICPENDR[0] = all;
     gicd_->ICACTIVER[0] = all;
-    gicd_->IGROUPR[0] = all;
     for (std::uint32_t intid = 0; intid < 32; ++intid)
         gicd_->IPRIORITYR[intid] = default_interrupt_priority;
     gicd_->ISENABLER[0] = 0xffff;  // the SGIs
 
     gicc_->PMR = lowest_priority_mask;
     gicc_->BPR = 0;
-    gicc_->CTLR = GICC_CTLR::EnableGrp0 | GICC_CTLR::EnableGrp1;
+    gicc_->CTLR = GICC_CTLR::Enable;
     return GicStatus::ok;
 }
 

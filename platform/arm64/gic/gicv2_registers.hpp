@@ -36,8 +36,8 @@ static_assert(offsetof(GICD, ICPIDR2) == 0xfe8);
 static_assert(sizeof(GICD) == 0x1000);
 
 namespace GICD_CTLR {
-inline constexpr std::uint32_t EnableGrp0 = 1u << 0;  // in the Non-secure view: group 1
-inline constexpr std::uint32_t EnableGrp1 = 1u << 1;
+/// EnableGrp1 in the Non-secure view, EnableGrp0 without the Security Extensions: our group, always.
+inline constexpr std::uint32_t Enable = 1u << 0;
 }  // namespace GICD_CTLR
 
 namespace GICD_TYPER {
@@ -72,8 +72,7 @@ struct GICC {
 static_assert(offsetof(GICC, EOIR) == 0x010);
 
 namespace GICC_CTLR {
-inline constexpr std::uint32_t EnableGrp0 = 1u << 0;  // in the Non-secure view: group 1
-inline constexpr std::uint32_t EnableGrp1 = 1u << 1;
+inline constexpr std::uint32_t Enable = 1u << 0;  // as GICD_CTLR::Enable
 }  // namespace GICC_CTLR
 
 namespace GICC_IAR {

@@ -34,7 +34,7 @@ struct AcknowledgedInterrupt {
 /// Non-secure view.
 inline constexpr std::uint8_t default_interrupt_priority = 0xa0;
 
-/// A GIC. All interrupts are Group 1, Non-secure, and signalled as IRQ.
+/// A GIC. All interrupts we use are signalled as IRQ.
 class InterruptController {
   public:
     /// Once, on the boot CPU: every SPI off, at the default priority, routed to this CPU.
