@@ -515,9 +515,12 @@ const char* name(DevicetreeStatus status) {
 }
 
 DevicetreeResult parse_devicetree(std::span<const std::byte> blob, Board& board) {
+    // Version 16 brought node names as libfdt's fdt_get_path() expects them.
     if (blob.size() < sizeof(fdt_header) || fdt_check_header(blob.data()) != 0 ||
-        fdt_totalsize(blob.data()) > blob.size())
+        fdt_totalsize(blob.data()) > blob.size() || fdt_version(blob.data()) < 16)
         return {Status::bad_header, {}};
+    if (fdt_check_full(blob.data(), blob.size()) != 0)
+        return {Status::bad_structure, {}};
     Parser parser(blob.data(), board);
     parser.parse();
     return parser.result();
