@@ -143,3 +143,25 @@ TEST_CASE("a frame that lost its end swallows no more text than a frame is long"
     CHECK(words.starts_with("<damage at 1 of "));
     CHECK(std::count(words.begin(), words.end(), 'x') > 10000 - 2200);
 }
+
+TEST_CASE("a frame of any length leaves no byte behind it as text") {
+    std::size_t ending_in_full_run = 0;
+    for (std::size_t size = 1; size <= 1100; ++size) {
+        const std::vector<std::byte> capture(size, std::byte{0x5a});
+        const auto frames = frames_of(capture, max_frame_payload);
+        Wire wire;
+        wire.raw(frames[0]).raw(frames[1]);
+        REQUIRE(read(wire.bytes_) == "<0:" + std::to_string(size) + "><1:0>");
+        // A last run of 254 bytes is its own end: no code follows it.
+        if (frames[0].size() > 256 && frames[0][frames[0].size() - 256] == std::byte{0xff})
+            ++ending_in_full_run;
+    }
+    CHECK(ending_in_full_run > 0);
+}
+
+TEST_CASE("a length no frame has is not believed") {
+    Wire wire;
+    wire.raw({std::byte{0}, std::byte{1}, std::byte{0xff}}).text(std::string(10000, 'A'));
+    // The longest frame has 2072 bytes, which COBS makes 2081; the rest is text again.
+    CHECK(read(wire.bytes_) == "<damage at 1 of 2081>" + std::string(10003 - 1 - 2081, 'A'));
+}
