@@ -257,11 +257,13 @@ kern_return KernelSystem::task_facts(Quiesced&, TaskRef ref, stackshot::TaskFact
 
 kern_return KernelSystem::thread_facts(Quiesced&, ThreadRef ref, stackshot::ThreadFacts& facts) {
     const auto thread = static_cast<std::uint64_t>(ref);
+    std::uint64_t unblocked_time = 0;
     if (!read_member(thread, offsetof(Thread, thread_id), facts.thread_id) ||
         !read_member(thread, offsetof(Thread, name), facts.name) ||
         !read_member(thread, offsetof(Thread, wait_event), facts.wait_event) ||
         !read_member(thread, offsetof(Thread, system_time), facts.system_time) ||
         !read_member(thread, offsetof(Thread, runnable_time), facts.runnable_time) ||
+        !read_member(thread, offsetof(Thread, unblocked_time), unblocked_time) ||
         !read_member(thread, offsetof(Thread, last_run_time), facts.last_run_time) ||
         !read_member(thread, offsetof(Thread, last_made_runnable_time),
                      facts.last_made_runnable_time) ||
@@ -272,6 +274,8 @@ kern_return KernelSystem::thread_facts(Quiesced&, ThreadRef ref, stackshot::Thre
         return KERN_FAILURE;
     end_name(facts.name);
     facts.thread_address = thread;
+    if ((facts.state & SS_TH_RUN) != 0 && trap_time_ > unblocked_time)
+        facts.runnable_time += trap_time_ - unblocked_time;
     if (on_core(thread, facts.last_cpu)) {
         facts.ss_flags |= kThreadOnCore;
         const std::uint64_t dispatched = cpu_at(facts.last_cpu).dispatch_time;

@@ -1,3 +1,5 @@
+#include <atomic>
+
 #include "kernel/event.hpp"
 #include "kernel/mutex.hpp"
 #include "kernel/semaphore.hpp"
@@ -9,20 +11,21 @@ namespace kernel::workload {
 namespace {
 
 constinit std::uint32_t kind_depth = 0;
-/// What the threads compute, so that the compiler cannot leave it out. Per thread, by its argument.
-constinit std::uint64_t results[64] = {};
+/// What the threads compute. Atomic, so that the compiler does not leave it out.
+constinit std::atomic<std::uint64_t> result{0};
 
-std::uint64_t& result_of(void* argument) {
-    return results[reinterpret_cast<std::uintptr_t>(argument) % 64];
+void store_result(std::uint64_t value) {
+    result.store(value, std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] void running_inner(std::uint64_t& sum) {
+[[gnu::noinline]] std::uint64_t running_inner(std::uint64_t sum) {
     for (int turn = 0; turn < 1000; turn++)
         sum += compute(1, sum);
+    return sum;
 }
-void kind_running(void* argument) {
-    for (;;)
-        running_inner(result_of(argument));
+void kind_running(void*) {
+    for (std::uint64_t sum = 0;;)
+        store_result(sum = running_inner(sum));
 }
 
 /// Calls nobody and stays long.
@@ -31,9 +34,9 @@ void kind_running(void* argument) {
         sum ^= (sum << 13) + turn;
     return sum;
 }
-void kind_leaf(void* argument) {
-    for (;;)
-        result_of(argument) = leaf_that_counts(result_of(argument));
+void kind_leaf(void*) {
+    for (std::uint64_t sum = 1;;)
+        store_result(sum = leaf_that_counts(sum));
 }
 
 /// So small that most of it is prologue and epilogue.
@@ -46,10 +49,9 @@ void kind_leaf(void* argument) {
 [[gnu::noinline]] std::uint64_t tiny_outer(std::uint64_t value) {
     return tiny_middle(value) + tiny_leaf(value);
 }
-void kind_prologue(void* argument) {
-    std::uint64_t& result = result_of(argument);
-    for (;;)
-        result = tiny_outer(result);
+void kind_prologue(void*) {
+    for (std::uint64_t value = 0;;)
+        store_result(value = tiny_outer(value));
 }
 
 [[gnu::noinline]] std::uint64_t deep_descend(std::uint64_t sum, std::uint32_t depth) {
@@ -57,9 +59,9 @@ void kind_prologue(void* argument) {
         return compute(20'000, sum);
     return 1 + deep_descend(sum, depth - 1);
 }
-void kind_deep(void* argument) {
-    for (;;)
-        result_of(argument) = deep_descend(result_of(argument), kind_depth);
+void kind_deep(void*) {
+    for (std::uint64_t sum = 0;;)
+        store_result(sum = deep_descend(sum, kind_depth));
 }
 
 constinit Mutex held_mutex;
