@@ -45,8 +45,10 @@ void kernel_bootstrap_thread(void* argument) {
     start_kernel_thread("daemon.thread-terminate", thread_terminate_daemon, nullptr);
     start_secondaries(board);
     start_workload(boot_arguments());
-    if (!start_selftest())
-        start_stackshot_service();
+    // A self test reads arguments of its own later.
+    if (start_selftest())
+        return;
+    start_stackshot_service();
     boot_arguments().complain_of_unused();
 }
 
@@ -64,6 +66,8 @@ void adopt_boot_context() {
 void kernel_main(const platform::Board& board) {
     machine::adopt_cpu(0);
     boot_arguments() = BootArguments(board.bootargs, complain);
+    configure_panic(boot_arguments());
+    configure_quiesce(boot_arguments());
     initialize_memory(board);
     announce(board);
 
