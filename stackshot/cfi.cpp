@@ -160,6 +160,7 @@ struct CommonInformation {
     std::int64_t data_alignment = 0;
     std::uint8_t pointer_encoding = DW_EH_PE_absptr;
     bool has_augmentation_data = false;
+    bool return_address_in_x30 = false;
 };
 
 /// Parses a CIE up to its initial instructions, where `entry` is left. `entry` starts behind the
@@ -190,8 +191,7 @@ CfiStatus parse_common_information(Cursor& entry, CommonInformation& cie) {
     const std::uint64_t return_column = version == 1 ? entry.read<std::uint8_t>() : entry.uleb128();
     if (!entry.ok())
         return CfiStatus::malformed;
-    if (return_column != x30)
-        return CfiStatus::unsupported;
+    cie.return_address_in_x30 = return_column == x30;
     if (length == 0)
         return CfiStatus::found;
     if (augmentation[0] != 'z')
@@ -541,6 +541,8 @@ CfiStatus UnwindTables::find(std::uint64_t pc, FrameRule& rule) const {
         return CfiStatus::malformed;
     if (pc - start >= size)
         return CfiStatus::no_entry;
+    if (!cie.return_address_in_x30)
+        return CfiStatus::unsupported;
 
     RowMachine machine(cie, start, pc);
     if (const CfiStatus status = machine.run_initial(common); status != CfiStatus::found)
