@@ -267,7 +267,6 @@ kern_return KernelSystem::thread_facts(Quiesced&, ThreadRef ref, stackshot::Thre
         !read_member(thread, offsetof(Thread, last_run_time), facts.last_run_time) ||
         !read_member(thread, offsetof(Thread, last_made_runnable_time),
                      facts.last_made_runnable_time) ||
-        !read_member(thread, offsetof(Thread, unblocked_time), unblocked_time) ||
         !read_member(thread, offsetof(Thread, state), facts.state) ||
         !read_member(thread, offsetof(Thread, base_priority), facts.base_priority) ||
         !read_member(thread, offsetof(Thread, priority), facts.sched_priority) ||

@@ -21,10 +21,11 @@ struct Test {
     void (*run)(Verdict& verdict);
 };
 constexpr std::array tests = {
-    Test{"quiesce", quiesce_test},   Test{"modes", modes_test},
-    Test{"scale", scale_test},       Test{"cost", cost_test},
-    Test{"panic", panic_test},       Test{"exception", exception_test},
-    Test{"overflow", overflow_test}, Test{"scheduler", scheduler_test},
+    Test{"quiesce", quiesce_test},     Test{"absent", absent_test},
+    Test{"modes", modes_test},         Test{"scale", scale_test},
+    Test{"cost", cost_test},           Test{"panic", panic_test},
+    Test{"exception", exception_test}, Test{"overflow", overflow_test},
+    Test{"scheduler", scheduler_test},
 };
 
 const Test* find(std::string_view name) {
