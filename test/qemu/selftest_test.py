@@ -68,7 +68,7 @@ def main():
     tap.case('instructions in the trap are counted by thread and frame', run_test, unikernel, 'cost',
              '', '--smp', 1, '--icount', 0)
     tap.case('a panic tells its message, its stack and where every CPU is', panics, unikernel, 'panic',
-             r'^panic: on purpose, thread \d+$', 3)
+             r'^panic: on purpose, thread \d+\s*$', 3)
     tap.case('an unexpected exception tells its registers, too', exception_shows_registers, unikernel)
     tap.case('a stack overflow is caught in the guard and told', panics, unikernel, 'overflow',
              r'^exception: stack_overflow: ', 20)
