@@ -40,6 +40,7 @@ class Unikernel:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, timeout=timeout + 60, check=False)
             text = log.read_bytes().decode('utf-8', 'replace') if log.exists() else ''
+            text = text.replace('\r\n', '\n')
             return Outcome(command, done.returncode, done.stderr.decode('utf-8', 'replace'), text,
                            out.read_bytes() if out.exists() else None)
 
@@ -50,12 +51,13 @@ class Unikernel:
         check(done.returncode == 0, f'decode exits with {done.returncode}: {done.stderr.decode()}')
         return json.loads(done.stdout)
 
-    def self_test(self, name, *options, timeout=300):
-        """Runs a test that lives in the image; fails with its own words if it failed."""
-        outcome = self.run('--append', f'test={name}', *options, timeout=timeout)
+    def self_test(self, test, *options, timeout=300):
+        """Runs `test`, a name and its boot arguments, in the image; fails with the image's words."""
+        outcome = self.run('--append', f'test={test}', *options, timeout=timeout)
+        name = test.split()[0]
         lines = [line for line in outcome.log.splitlines() if line.startswith(f'TEST {name}: ')]
         check(lines, f'no result line of {name}\n' + outcome.explain())
-        check(lines[-1].startswith(f'TEST {name}: passed'), lines[-1] + '\n' + outcome.explain())
+        check(lines[-1] == f'TEST {name}: passed', lines[-1] + '\n' + outcome.explain())
         return outcome
 
 
