@@ -52,8 +52,8 @@ GicStatus GicV2::initialize_distributor() {
         // With one CPU there is nothing to target, and the bytes read as 0.
         gicd_->ITARGETSR[intid] = here;
     }
-    // Groups stay as they are: Secure firmware has made all interrupts group 1; without the Security
-    // Extensions they are group 0, and only that is acknowledged through GICC_IAR.
+    // Groups stay as they are: Secure firmware has made all interrupts group 1; without the
+    // Security Extensions they are group 0, and only that is acknowledged through GICC_IAR.
     gicd_->CTLR = GICD_CTLR::Enable;
     return GicStatus::ok;
 }

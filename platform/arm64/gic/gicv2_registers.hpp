@@ -36,7 +36,8 @@ static_assert(offsetof(GICD, ICPIDR2) == 0xfe8);
 static_assert(sizeof(GICD) == 0x1000);
 
 namespace GICD_CTLR {
-/// EnableGrp1 in the Non-secure view, EnableGrp0 without the Security Extensions: our group, always.
+/// EnableGrp1 in the Non-secure view, EnableGrp0 without the Security Extensions: our group,
+/// always.
 inline constexpr std::uint32_t Enable = 1u << 0;
 }  // namespace GICD_CTLR
 
