@@ -23,6 +23,11 @@ void panic_test(Verdict&) {
     panic("on purpose, thread %lu", current_thread().thread_id);
 }
 
+void panic_twice_test(Verdict&) {
+    // The report of the first panic faults.
+    panic("%s", reinterpret_cast<const char*>(std::uintptr_t{0xdead'beef'0}));
+}
+
 void exception_test(Verdict&) {
     // The lower half of the address space is not mapped.
     *reinterpret_cast<volatile std::uint64_t*>(std::uintptr_t{0xdead'beef'0}) = 1;

@@ -30,6 +30,7 @@ void scale_test(Verdict& verdict);
 void cost_test(Verdict& verdict);
 void scheduler_test(Verdict& verdict);
 void panic_test(Verdict& verdict);
+void panic_twice_test(Verdict& verdict);
 void exception_test(Verdict& verdict);
 void overflow_test(Verdict& verdict);
 
