@@ -37,18 +37,14 @@ void print_cpu(const platform::Board& board, CpuIndex cpu, const char* what) {
 
 /// False, and said so, if it cannot be started.
 bool start(const platform::Board& board, CpuIndex cpu) {
-    Secondary& secondary = secondaries[cpu];
     const KernelStack stack = allocate_kernel_stack();
     const KernelStack overflow_stack = allocate_kernel_stack();
-    if (!stack.valid() || !overflow_stack.valid()) {
-        print_cpu(board, cpu, "not started: no memory for its stacks");
-        return false;
-    }
     auto idle = idle_thread_create(cpu, stack);
-    if (!idle.ok()) {
-        print_cpu(board, cpu, "not started: no memory for its idle thread");
+    if (!stack.valid() || !overflow_stack.valid() || !idle.ok()) {
+        print_cpu(board, cpu, "not started: no memory");
         return false;
     }
+    Secondary& secondary = secondaries[cpu];
     secondary.cpu = cpu;
     secondary.idle = idle.value();
     secondary.progress.store(Progress::requested, std::memory_order_relaxed);
@@ -57,12 +53,15 @@ bool start(const platform::Board& board, CpuIndex cpu) {
                                   {.stack_top = stack.high,
                                    .overflow_stack_top = overflow_stack.high,
                                    .argument = &secondary});
-    if (!result.ok()) {
-        secondary.progress.store(Progress::not_started, std::memory_order_relaxed);
-        console::print("cpu %u (MPIDR 0x%lx) not started: %s\n", cpu, board.cpus[cpu].mpidr.value(),
-                       platform::name(result));
-    }
-    return result.ok();
+    if (result.ok())
+        return true;
+    secondary.progress.store(Progress::not_started, std::memory_order_relaxed);
+    console::print("cpu %u (MPIDR 0x%lx) not started: %s\n", cpu, board.cpus[cpu].mpidr.value(),
+                   platform::name(result));
+    idle_thread_discard(*idle.value());
+    free_kernel_stack(overflow_stack);
+    free_kernel_stack(stack);
+    return false;
 }
 
 /// False, and said so, if it is not online when `deadline` comes.

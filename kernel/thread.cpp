@@ -85,6 +85,16 @@ kcdata::Result<Thread*> idle_thread_create(CpuIndex cpu, KernelStack stack) {
     return thread;
 }
 
+void idle_thread_discard(Thread& thread) {
+    CHECK(thread.last_cpu == no_cpu);
+    {
+        SchedulerGuard guard;
+        task_remove_thread(guard, *thread.task, thread);
+    }
+    task_release(*thread.task);
+    heap::destroy(&thread);
+}
+
 void thread_start(Thread& thread) {
     SchedulerGuard guard;
     scheduler::unblock(guard, thread, WaitResult::THREAD_AWAKENED);

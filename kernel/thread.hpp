@@ -113,6 +113,8 @@ kcdata::Result<Thread*> thread_create(Task& task, const char* name, ThreadEntry 
 /// A thread of kernel_task that is to be the idle thread of `cpu`, on `stack` (not valid(): the
 /// stack boot began on). KERN_RESOURCE_SHORTAGE: no memory.
 kcdata::Result<Thread*> idle_thread_create(CpuIndex cpu, KernelStack stack);
+/// Takes back a thread that was never started and never will be. Its stack is the caller's.
+void idle_thread_discard(Thread& thread);
 /// Makes a thread that was never started runnable. Any context but a stop.
 void thread_start(Thread& thread);
 /// Waits until a joinable thread has ended, and gives it up. Once for each thread, thread context.

@@ -18,6 +18,7 @@
 
 #include "kernel/heap.hpp"
 #include "kernel/kernel_stack.hpp"
+#include "kernel/quiesce.hpp"
 #include "kernel/scheduler.hpp"
 #include "kernel/task.hpp"
 #include "kernel/thread.hpp"
@@ -40,6 +41,7 @@ struct Fiber {
 
 struct alignas(64) HostCpu {
     std::atomic<bool> reschedule{false};
+    std::atomic<bool> stop{false};
     std::atomic<bool> external{false};
     std::atomic<std::uint64_t> taken{0};
     std::mutex mutex{};
@@ -88,6 +90,7 @@ bool timer_pending(const HostCpu& cpu) {
 
 bool pending(const HostCpu& cpu) {
     return cpu.reschedule.load(std::memory_order_relaxed) ||
+           cpu.stop.load(std::memory_order_relaxed) ||
            cpu.external.load(std::memory_order_relaxed) || timer_pending(cpu);
 }
 
@@ -98,6 +101,8 @@ void take_interrupt() {
     cpu.taken.fetch_add(1, std::memory_order_relaxed);
     // The interrupt controller orders nothing.
     cpu.reschedule.exchange(false, std::memory_order_relaxed);
+    if (cpu.stop.exchange(false, std::memory_order_relaxed))
+        kernel::quiesce().answer({});
     if (timer_pending(cpu))
         kernel::scheduler::timer_interrupt();
     if (cpu.external.exchange(false, std::memory_order_relaxed)) {
@@ -281,8 +286,9 @@ void send_reschedule(CpuIndex cpu) {
     host_cpus[cpu].reschedule.store(true, std::memory_order_relaxed);
 }
 
-void send_stop(CpuMask) {
-    std::abort();
+void send_stop(CpuMask cpus) {
+    for_each_cpu(cpus,
+                 [](CpuIndex cpu) { host_cpus[cpu].stop.store(true, std::memory_order_relaxed); });
 }
 
 }  // namespace machine
