@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,11 +72,16 @@ std::string shell_line(const std::vector<std::string>& command) {
 
 Expected<std::unique_ptr<Qemu>> Qemu::start(const std::vector<std::string>& command,
                                             const Interruption& interruption) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        return system_failure("making a line to QEMU", errno);
-    Descriptor ours(ends[0]);
-    Descriptor theirs(ends[1]);
+    // Pipes: the UART writes byte by byte, of which a socket holds but a few hundred.
+    int from_uart[2], to_uart[2], ends[2];
+    if (pipe2(from_uart, O_CLOEXEC) != 0)
+        return system_failure("making a pipe to QEMU", errno);
+    Descriptor output(from_uart[0]);
+    Descriptor uart_output(from_uart[1]);
+    if (pipe2(to_uart, O_CLOEXEC) != 0)
+        return system_failure("making a pipe to QEMU", errno);
+    Descriptor uart_input(to_uart[0]);
+    Descriptor input(to_uart[1]);
     // Closed by a successful exec, told the errno value by a failed one.
     if (pipe2(ends, O_CLOEXEC) != 0)
         return system_failure("making a pipe to QEMU", errno);
@@ -101,14 +105,16 @@ Expected<std::unique_ptr<Qemu>> Qemu::start(const std::vector<std::string>& comm
         if (getppid() != parent)
             _exit(1);
         sigprocmask(SIG_SETMASK, &interruption.previous_mask(), nullptr);
-        if (dup2(theirs.get(), STDIN_FILENO) >= 0 && dup2(theirs.get(), STDOUT_FILENO) >= 0)
+        if (dup2(uart_input.get(), STDIN_FILENO) >= 0 &&
+            dup2(uart_output.get(), STDOUT_FILENO) >= 0)
             execvp(arguments[0], arguments.data());
         error = errno;
         [[maybe_unused]] const ssize_t told = write(report.get(), &error, sizeof(error));
         _exit(127);
     }
     report.reset();
-    theirs.reset();
+    uart_output.reset();
+    uart_input.reset();
     int error = 0;
     ssize_t size = 0;
     do {
@@ -123,7 +129,8 @@ Expected<std::unique_ptr<Qemu>> Qemu::start(const std::vector<std::string>& comm
                            exit_no_target};
         return system_failure("starting " + command[0], error, exit_no_target);
     }
-    return std::unique_ptr<Qemu>(new Qemu(pid, source_of(std::move(ours), "QEMU's UART")));
+    return std::unique_ptr<Qemu>(
+        new Qemu(pid, source_of(std::move(output), "QEMU's UART"), std::move(input)));
 }
 
 Qemu::~Qemu() {

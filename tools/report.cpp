@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <string_view>
 #include <vector>
@@ -15,12 +14,10 @@ namespace tools {
 
 namespace {
 
-using std::chrono::microseconds;
-
 constexpr const char* unknown = "unknown";
 
 std::string plural(std::uint64_t count, std::string_view what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : what == "try" ? "" : "s");
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 /// A span of time in the unit that suits it, to about four digits.
@@ -74,6 +71,14 @@ bool is_exception_entry(std::string_view function) {
            function.starts_with("lower_el_");
 }
 
+/// A name as it reads best: which of several unnamed namespaces it is from, the file tells.
+std::string short_name(std::string name) {
+    constexpr std::string_view unnamed = "(anonymous namespace)::";
+    for (std::size_t place = 0; (place = name.find(unnamed)) != std::string::npos;)
+        name.erase(place, unnamed.size());
+    return name;
+}
+
 /// One line of a stack.
 struct StackLine {
     std::optional<std::size_t> index{};  // of the entry in the record; none for inlined-into lines
@@ -87,7 +92,11 @@ struct StackLine {
 class Report {
   public:
     Report(const Snapshot& snapshot, Symbolizer* symbols, const ReportOptions& options)
-        : snapshot_(snapshot), symbols_(symbols), options_(options) {}
+        : snapshot_(snapshot), symbols_(symbols), options_(options) {
+        for (const TaskSnapshot& task : snapshot.tasks)
+            for (const ThreadSnapshot& thread : task.threads)
+                name_width_ = std::max(name_width_, thread.name.size());
+    }
 
     std::string run() {
         header();
@@ -116,7 +125,9 @@ class Report {
     void header() {
         const Snapshot& s = snapshot_;
         std::string system = s.os_version.value_or("an unknown system");
-        if (s.os_build_version && !s.os_build_version->empty())
+        const bool told_below = s.kernel && s.os_build_version &&
+                                s.os_build_version->starts_with(hexadecimal(s.kernel->uuid));
+        if (s.os_build_version && !s.os_build_version->empty() && !told_below)
             system += fmt::format(" ({})", *s.os_build_version);
         print("{}\n\n", bold("Stackshot of " + system));
         fact("taken", taken());
@@ -272,11 +283,8 @@ class Report {
             print("\n");
             return;
         }
-        std::size_t width = 0;
         for (const ThreadSnapshot& thread : task.threads)
-            width = std::max(width, thread.name.size());
-        for (const ThreadSnapshot& thread : task.threads)
-            print("  {:>5}  {:<{}}  {:>8}  {}\n", thread.id, thread.name, width,
+            print("  {:>5}  {:<{}}  {:>8}  {}\n", thread.id, thread.name, name_width_,
                   priority_text(thread), state_text(thread));
         print("\n");
     }
@@ -352,7 +360,7 @@ class Report {
         if ((state & (SS_TH_TERMINATE | SS_TH_TERMINATE2)) != 0)
             text = "terminating" + last;
         else if ((state & SS_TH_IDLE) != 0)
-            text = "idle thread of " + on_cpu(thread) + ", which is not idle";
+            text = "idle thread of " + on_cpu(thread) + ", which is busy";
         else if ((state & SS_TH_WAIT) != 0 && thread.wait_event == 0u && !thread.last_processor)
             text = "not started";
         else if ((state & SS_TH_WAIT) != 0)
@@ -379,10 +387,10 @@ class Report {
             if (symbol && symbol->function)
                 text = symbol->name.find("sleep") != std::string::npos
                            ? "sleeping"
-                           : "waiting in " + symbol->name;
+                           : "waiting in " + short_name(symbol->name);
             else if (symbol)
                 text = fmt::format(
-                    "blocked on {:#x} ({}{})", *thread.wait_event, symbol->name,
+                    "blocked on {:#x} ({}{})", *thread.wait_event, short_name(symbol->name),
                     symbol->offset != 0 ? fmt::format("+{:#x}", symbol->offset) : std::string());
             else
                 text = fmt::format("blocked on {:#x}", *thread.wait_event);
@@ -405,7 +413,7 @@ class Report {
             if (symbols_ != nullptr)
                 for (const SourceFrame& frame : symbols_->frames(exact ? address : address - 1))
                     lines.push_back({.address = address,
-                                     .function = frame.function,
+                                     .function = short_name(frame.function),
                                      .place = frame.file.empty() ? std::string()
                                               : frame.line == 0
                                                   ? frame.file
@@ -465,6 +473,7 @@ class Report {
     const Snapshot& snapshot_;
     Symbolizer* symbols_;
     const ReportOptions& options_;
+    std::size_t name_width_ = 0;  ///< of the longest thread name
     std::string out_{};
 };
 
