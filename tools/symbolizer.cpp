@@ -119,7 +119,7 @@ class ElfSymbolizer final : public Symbolizer {
             return false;
         const bool bl = (*instruction & 0xfc000000) == 0x94000000;
         // BLR, and its forms with pointer authentication.
-        const bool blr = (*instruction & 0xfefff800) == 0xd63f0000;
+        const bool blr = (*instruction & 0xfefff000) == 0xd63f0000;
         return bl || blr;
     }
 

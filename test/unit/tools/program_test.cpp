@@ -1,0 +1,239 @@
+// The program as a user meets it: exit statuses, and what goes to which stream.
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "captures.hpp"
+#include "temporary_folder.hpp"
+
+using tools_test::Bytes;
+using tools_test::read_bytes;
+using tools_test::TemporaryFolder;
+using tools_test::write_bytes;
+using tools_test::write_text;
+
+namespace {
+
+struct Outcome {
+    int status = -1;
+    std::string out{}, err{};
+};
+
+std::string text_of(const std::string& path) {
+    const Bytes bytes = read_bytes(path);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Runs `stackshot ARGUMENTS` by a shell, in `folder`. `prefix` comes before the program.
+Outcome run(const TemporaryFolder& folder, const std::string& arguments,
+            const std::string& prefix = "") {
+    const std::string command = "cd " + (folder / "") + " && exec </dev/null; " + prefix +
+                                " '" STACKSHOT_PROGRAM "' " + arguments + " >out.txt 2>err.txt";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(folder / "out.txt"),
+            text_of(folder / "err.txt")};
+}
+
+bool holds(const std::string& text, const std::string& what) {
+    return text.find(what) != std::string::npos;
+}
+
+/// Stands for QEMU: a script that sends `line` as the UART would and goes on with `then`.
+void write_fake_qemu(const TemporaryFolder& folder, const Bytes& line, const std::string& then) {
+    write_bytes(folder / "line", line);
+    write_text(folder / "qemu", "#!/bin/sh\ncat '" + (folder / "line") + "'\n" + then + "\n");
+    chmod((folder / "qemu").c_str(), 0700);
+    write_text(folder / "image", "");
+}
+
+constexpr const char* run_fake = "run --qemu ./qemu --image image -o a.kcdata";
+
+}  // namespace
+
+TEST_CASE("help and version are data; every verb has help") {
+    const TemporaryFolder folder;
+    Outcome outcome = run(folder, "--version");
+    CHECK(outcome.status == 0);
+    CHECK(outcome.out.starts_with("stackshot "));
+    outcome = run(folder, "--help");
+    CHECK(outcome.status == 0);
+    CHECK(outcome.err.empty());
+    for (const std::string verb : {"run", "capture", "extract", "decode", "report"}) {
+        CHECK(holds(outcome.out, verb));
+        const Outcome help = run(folder, verb + " --help");
+        CHECK(help.status == 0);
+        CHECK(holds(help.out, "Exit status:"));
+        CHECK(help.err.empty());
+    }
+}
+
+TEST_CASE("wrong usage ends with 2 and says so on standard error") {
+    const TemporaryFolder folder;
+    for (const char* arguments :
+         {"", "frobnicate", "decode", "decode --frobnicate x", "run --el 3", "run --smp 0",
+          "run --smp many", "report a --color sometimes", "capture tcp:nowhere"}) {
+        INFO(arguments);
+        const Outcome outcome = run(folder, arguments);
+        CHECK(outcome.status == 2);
+        CHECK(outcome.out.empty());
+        CHECK_FALSE(outcome.err.empty());
+    }
+}
+
+TEST_CASE("what is not there ends with 1, a target that is not there with 4") {
+    const TemporaryFolder folder;
+    CHECK(run(folder, "decode nothing").status == 1);
+    CHECK(run(folder, "report nothing").status == 1);
+    CHECK(run(folder, "extract nothing").status == 1);
+    CHECK(run(folder, "run --image nothing").status == 1);
+    CHECK(run(folder, "capture ./nothing").status == 4);
+    write_text(folder / "image", "");
+    const Outcome outcome = run(folder, "run --image image --qemu ./nothing");
+    CHECK(outcome.status == 4);
+    CHECK(holds(outcome.err, "./nothing"));
+}
+
+TEST_CASE("decode prints JSON on standard output, from a file and from standard input") {
+    const TemporaryFolder folder;
+    write_bytes(folder / "a.kcdata", tools_test::small_capture());
+    const Outcome file = run(folder, "decode a.kcdata");
+    CHECK(file.status == 0);
+    CHECK(file.err.empty());
+    const auto json = nlohmann::json::parse(file.out);
+    CHECK(json["kcdata_stackshot"]["task_snapshots"]["7"]["task_snapshot"]["ts_pid"] == 42);
+    const Outcome input = run(folder, "decode --compact -", "cat a.kcdata |");
+    CHECK(input.status == 0);
+    CHECK(nlohmann::json::parse(input.out) == json);
+}
+
+TEST_CASE("a damaged capture is decoded and shown as far as it goes, and ends with 3") {
+    const TemporaryFolder folder;
+    Bytes capture = tools_test::small_capture();
+    capture.resize(capture.size() / 2);
+    write_bytes(folder / "a.kcdata", capture);
+    const Outcome decoded = run(folder, "decode a.kcdata");
+    CHECK(decoded.status == 3);
+    CHECK(nlohmann::json::parse(decoded.out)["kcdata_stackshot"].contains("task_snapshots"));
+    CHECK(holds(decoded.err, "a.kcdata: offset 0x"));
+    const Outcome shown = run(folder, "report --elf '" SYMBOL_TARGET "' a.kcdata");
+    CHECK(shown.status == 3);
+    CHECK(holds(shown.out, "kernel_task"));
+    CHECK(holds(shown.err, "a.kcdata: offset 0x"));
+}
+
+TEST_CASE("symbols of another build are not used, and the status is 5") {
+    const TemporaryFolder folder;
+    write_bytes(folder / "a.kcdata", tools_test::small_capture());
+    const Outcome outcome = run(folder, "report --elf '" SYMBOL_TARGET "' a.kcdata");
+    CHECK(outcome.status == 5);
+    CHECK(holds(outcome.err, "00112233445566778899aabbccddeeff"));
+    CHECK(holds(outcome.out, "0x0000000000003004"));
+    CHECK(holds(outcome.out, "no symbols"));
+    CHECK(run(folder, "report --elf a.kcdata a.kcdata").status == 1);
+}
+
+TEST_CASE("extract takes a capture out of a log, and names what is missing") {
+    const TemporaryFolder folder;
+    Bytes line = tools_test::line_with(tools_test::small_capture());
+    write_bytes(folder / "uart.log", line);
+    const Outcome whole = run(folder, "extract uart.log -o a.kcdata");
+    CHECK(whole.status == 0);
+    CHECK(read_bytes(folder / "a.kcdata") == tools_test::small_capture());
+
+    line[line.size() / 2] ^= std::byte{1};
+    write_bytes(folder / "uart.log", line);
+    const Outcome damaged = run(folder, "extract uart.log -o b.kcdata");
+    CHECK(damaged.status == 3);
+    CHECK(holds(damaged.err, "missing: bytes "));
+    CHECK(read_bytes(folder / "b.kcdata").empty());
+    CHECK_FALSE(read_bytes(folder / "b.kcdata.partial").empty());
+    CHECK(run(folder, "decode b.kcdata.partial").status == 3);
+
+    write_text(folder / "uart.log", "console text\n");
+    const Outcome none = run(folder, "extract uart.log -o c.kcdata");
+    CHECK(none.status == 1);
+    CHECK(holds(none.err, "no capture"));
+}
+
+TEST_CASE("capture reads standard input up to the capture it wants") {
+    const TemporaryFolder folder;
+    write_bytes(folder / "line", tools_test::line_with(tools_test::small_capture()));
+    const Outcome outcome = run(folder, "capture - -o - ", "cat line |");
+    CHECK(outcome.status == 0);
+    CHECK(read_bytes(folder / "out.txt") == tools_test::small_capture());
+    CHECK(holds(outcome.err, "console text"));
+    const Outcome quiet = run(folder, "capture -q - -o a.kcdata", "cat line |");
+    CHECK_FALSE(holds(quiet.err, "console text"));
+}
+
+TEST_CASE("a line that says nothing ends with 4 after the timeout, with 130 by Ctrl-C") {
+    const TemporaryFolder folder;
+    REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+    const Outcome silent = run(folder, "capture ./pipe --timeout 1");
+    CHECK(silent.status == 4);
+    CHECK(holds(silent.err, "gave up"));
+    const Outcome interrupted =
+        run(folder, "capture ./pipe", "timeout --foreground --preserve-status -s INT 0.5");
+    CHECK(interrupted.status == 130);
+}
+
+TEST_CASE("run writes the capture, and shows the console up to the power-off") {
+    const TemporaryFolder folder;
+    write_fake_qemu(folder, tools_test::line_with(tools_test::small_capture()), "exit 0");
+    const Outcome outcome = run(folder, std::string(run_fake) + " -v --log uart.log --append k=v");
+    CHECK(outcome.status == 0);
+    CHECK(outcome.out.empty());
+    CHECK(holds(outcome.err, "power off"));
+    CHECK(holds(outcome.err, "-machine virt"));
+    CHECK(holds(outcome.err, "stackshot.then=off k=v'"));
+    CHECK(read_bytes(folder / "a.kcdata") == tools_test::small_capture());
+    CHECK(read_bytes(folder / "uart.log") == read_bytes(folder / "line"));
+}
+
+TEST_CASE("run says why there is no capture") {
+    const TemporaryFolder folder;
+    write_fake_qemu(folder, {}, "exit 0");
+    Outcome outcome = run(folder, run_fake);
+    CHECK(outcome.status == 1);
+    CHECK(holds(outcome.err, "the image powered off after 0 of 1 captures"));
+
+    write_fake_qemu(folder, {}, "echo bad option >&2; exit 1");
+    outcome = run(folder, run_fake);
+    CHECK(outcome.status == 1);
+    CHECK(holds(outcome.err, "bad option"));
+    CHECK(holds(outcome.err, "QEMU failed with status 1"));
+
+    Bytes line = tools_test::line_with(tools_test::small_capture());
+    line.resize(line.size() / 2);
+    write_fake_qemu(folder, line, "exit 0");
+    outcome = run(folder, run_fake);
+    CHECK(outcome.status == 3);
+    CHECK(holds(outcome.err, "missing: bytes "));
+    CHECK(read_bytes(folder / "a.kcdata").empty());
+}
+
+TEST_CASE("run kills a QEMU that hangs: after the timeout with 4, by Ctrl-C with 130") {
+    const TemporaryFolder folder;
+    write_fake_qemu(folder, {}, "echo $$ >pid; exec sleep 1000");
+    const auto still_there = [&] { return kill(std::stoi(text_of(folder / "pid")), 0) == 0; };
+    const Outcome silent = run(folder, std::string(run_fake) + " --timeout 1");
+    CHECK(silent.status == 4);
+    CHECK_FALSE(still_there());
+    const Outcome interrupted =
+        run(folder, run_fake, "timeout --foreground --preserve-status -s INT 0.5");
+    CHECK(interrupted.status == 130);
+    CHECK_FALSE(still_there());
+    // Not even a program that is killed leaves one behind.
+    const Outcome killed = run(folder, run_fake, "timeout --foreground -s KILL 0.5");
+    CHECK(killed.status == 137);
+    for (int i = 0; i < 100 && still_there(); ++i)
+        usleep(50'000);
+    CHECK_FALSE(still_there());
+}
