@@ -77,6 +77,7 @@ extern "C" std::uint64_t enter_el1() {
     WRITE_SYSREG(sctlr_el1, SCTLR_EL1::off);
     WRITE_SYSREG(vbar_el1, reinterpret_cast<std::uint64_t>(early_vectors));
     WRITE_SYSREG(cpacr_el1, CPACR_EL1::FPEN_no_trap);
+    WRITE_SYSREG(mdscr_el1, 0);  // no single step or breakpoints of whoever ran before
     cpu::isb();
     if (el == 2)
         drop_to_el1();

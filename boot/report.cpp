@@ -6,6 +6,7 @@
 #include "platform/arm64/cpu/identity.hpp"
 #include "platform/arm64/image.hpp"
 #include "platform/arm64/pl011/pl011.hpp"
+#include "platform/arm64/psci/psci.hpp"
 
 namespace boot {
 
@@ -46,11 +47,14 @@ void report_board(const Board& board, std::uint64_t entry_el) {
          << (board.cpus.size() == 1 ? " CPU" : " CPUs");
     if (board.cpus_left_out != 0)
         text << " (" << std::uint64_t{board.cpus_left_out} << " more not used)";
-    text << ", GICv" << std::uint64_t{board.gic.version} << ", PSCI by "
-         << (board.psci_conduit == Conduit::hvc   ? "hvc"
-             : board.psci_conduit == Conduit::smc ? "smc"
-                                                  : "nothing")
-         << "\r\n";
+    text << ", GICv" << std::uint64_t{board.gic.version};
+    if (board.psci_conduit == Conduit::none) {
+        text << ", no PSCI\r\n";
+    } else {
+        const auto version = static_cast<std::uint32_t>(psci::version());
+        text << ", PSCI " << std::uint64_t{version >> 16} << "." << std::uint64_t{version & 0xffff}
+             << " by " << (board.psci_conduit == Conduit::hvc ? "hvc" : "smc") << "\r\n";
+    }
     (text << "boot: entered at EL" << entry_el << " on CPU ").hex(cpu::current_mpidr().value());
     (text << ", image at ").hex(image::load_address().value());
     text << ", " << (image::size() >> 10) << " KiB\r\n";

@@ -19,11 +19,5 @@ inline void dsb_ishst() {
 inline void dsb_nsh() {
     asm volatile("dsb nsh" ::: "memory");
 }
-inline void dmb_ish() {
-    asm volatile("dmb ish" ::: "memory");
-}
-inline void dmb_ishst() {
-    asm volatile("dmb ishst" ::: "memory");
-}
 
 }  // namespace platform::cpu

@@ -13,13 +13,6 @@ inline Mpidr current_mpidr() {
     return Mpidr(value);
 }
 
-/// MIDR_EL1 of the CPU this runs on: implementer, part, revision.
-inline std::uint64_t midr() {
-    std::uint64_t value;
-    asm volatile("mrs %0, midr_el1" : "=r"(value));
-    return value;
-}
-
 /// This CPU's pointer to its per-CPU data (TPIDR_EL1); nullptr until the kernel sets it. With
 /// interrupts on, the answer may be another CPU's at once.
 inline void* per_cpu_pointer() {

@@ -4,12 +4,13 @@
 #include "platform/arm64/cpu/identity.hpp"
 #include "platform/arm64/cpu/registers.hpp"
 #include "platform/arm64/cpu/sysreg.hpp"
-#include "platform/arm64/gic/register_wait.hpp"
 #include "platform/arm64/mmu/mmu.hpp"
+#include "platform/arm64/timer/wait_until.hpp"
 
 namespace platform {
 
 using namespace gicv3;
+using timer::wait_until;
 
 namespace {
 

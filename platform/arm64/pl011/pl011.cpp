@@ -1,8 +1,7 @@
 #include "platform/arm64/pl011/pl011.hpp"
 
-#include "platform/arm64/cpu/hints.hpp"
 #include "platform/arm64/pl011/pl011_registers.hpp"
-#include "platform/arm64/timer/generic_timer.hpp"
+#include "platform/arm64/timer/wait_until.hpp"
 
 namespace platform {
 
@@ -41,20 +40,21 @@ void Pl011::initialize(std::uint32_t baud) {
 void Pl011::write(std::span<const std::byte> bytes) {
     if (!present())
         return;
+    const auto room = [this] { return (registers_->UARTFR & UARTFR::TXFF) == 0; };
     for (const std::byte b : bytes) {
-        while ((registers_->UARTFR & UARTFR::TXFF) != 0)
-            cpu::yield();
+        if (!room()) {
+            stuck_ = stuck_ || !timer::wait_until(room);
+            if (stuck_)
+                continue;
+        }
+        stuck_ = false;
         registers_->UARTDR = static_cast<std::uint32_t>(b);
     }
 }
 
 void Pl011::flush() {
-    if (!present())
-        return;
-    // A full FIFO takes 30 ms at 9600 baud. A UART that is still busy after 100 ms is not sending.
-    const std::uint64_t deadline = timer::ticks() + timer::frequency() / 10;
-    while ((registers_->UARTFR & UARTFR::BUSY) != 0 && timer::ticks() < deadline)
-        cpu::yield();
+    if (present())
+        (void)timer::wait_until([this] { return (registers_->UARTFR & UARTFR::BUSY) == 0; });
 }
 
 }  // namespace platform

@@ -16,14 +16,16 @@ class Pl011 {
     Pl011(std::uint64_t registers, std::uint32_t clock);
 
     /// 8 data bits, no parity, 1 stop bit, FIFOs on, interrupts masked. `baud` 0, or a clock that
-    /// is not known or cannot make it: the divisors stay as the firmware left them. Waits for what
-    /// is being sent, with a bound.
+    /// is not known or cannot make it: the divisors stay as the firmware left them. First
+    /// waits, a second at most, for what is being sent.
     void initialize(std::uint32_t baud);
 
-    /// Sends everything; waits while the FIFO is full.
+    /// Sends everything; waits while the FIFO is full. If it stays full for a second the UART does
+    /// not send (there is nobody to tell): from then on what finds no room is dropped at once,
+    /// until there is room again.
     void write(std::span<const std::byte> bytes);
 
-    /// Waits until the last bit is on the line, with a bound.
+    /// Waits until the last bit is on the line; a second at most.
     void flush();
 
     /// Whether there is one.
@@ -32,6 +34,7 @@ class Pl011 {
   private:
     volatile Pl011Registers* registers_ = nullptr;
     std::uint32_t clock_ = 0;
+    bool stuck_ = false;
 };
 
 /// The board's UART. Boot has initialized it before the kernel's main; not present() if the device

@@ -31,7 +31,7 @@ enum class AffinityState : std::int32_t { ON = 0, OFF = 1, ON_PENDING = 2 };
 /// Names the conduit all later calls use. Without one they answer NOT_SUPPORTED.
 void initialize(Conduit conduit);
 
-/// PSCI_VERSION: major in bits 31-16, minor in 15-0; or Status::NOT_SUPPORTED.
+/// PSCI_VERSION: major in bits 31-16, minor in 15-0.
 std::int32_t version();
 /// Starts a CPU at `entry` (MMU off, our exception level) with `context` in x0.
 [[nodiscard]] Status cpu_on(Mpidr target, PhysicalAddress entry, std::uint64_t context);
