@@ -54,10 +54,10 @@ struct Plan {
     stackshot_config config;
     bool off_then;
 };
-Plan plan;
 
-void read_plan() {
+Plan read_plan() {
     BootArguments& arguments = boot_arguments();
+    Plan plan{};
     plan.count = arguments.number("stackshot.count", 1);
     plan.delay_ms = arguments.number("stackshot.delay_ms", 1000);
     plan.interval_ms = arguments.number("stackshot.interval_ms", 1000);
@@ -70,6 +70,7 @@ void read_plan() {
                                                 STACKSHOT_GET_GLOBAL_MEM_STATS);
     constexpr std::array<std::string_view, 2> then = {"run", "off"};
     plan.off_then = arguments.choice("stackshot.then", then, 0) == 1;
+    return plan;
 }
 
 std::uint64_t microseconds(std::uint64_t ticks) {
@@ -100,7 +101,22 @@ kern_return send(std::span<const std::byte> data) {
     return KERN_SUCCESS;
 }
 
+void serve(void*) {
+    const Plan plan = read_plan();
+    for (std::uint64_t number = 1; number <= plan.count; number++) {
+        sleep_milliseconds(number == 1 ? plan.delay_ms : plan.interval_ms);
+        if (const kern_return error = capture_and_send(number); error != KERN_SUCCESS)
+            print("stackshot: %lu of %lu: failed: %s\n", number, plan.count,
+                  kern_return_name(error));
+    }
+    if (plan.off_then)
+        shut_down();
+}
+
+}  // namespace
+
 kern_return capture_and_send(std::uint64_t number) {
+    const Plan plan = read_plan();
     const auto request = stackshot::validate_request(STACKSHOT_CONFIG_TYPE,
                                                      std::as_bytes(std::span(&plan.config, 1)));
     if (!request.ok())
@@ -128,21 +144,8 @@ kern_return capture_and_send(std::uint64_t number) {
     return sent;
 }
 
-void serve(void*) {
-    for (std::uint64_t number = 1; number <= plan.count; number++) {
-        sleep_milliseconds(number == 1 ? plan.delay_ms : plan.interval_ms);
-        if (const kern_return error = capture_and_send(number); error != KERN_SUCCESS)
-            print("stackshot: %lu of %lu: failed: %s\n", number, plan.count,
-                  kern_return_name(error));
-    }
-    if (plan.off_then)
-        shut_down();
-}
-
-}  // namespace
-
 void start_stackshot_service() {
-    read_plan();
+    const Plan plan = read_plan();
     if (plan.count == 0 && !plan.off_then)
         return;
     auto thread = thread_create(kernel_task(), "stackshot", serve, nullptr,

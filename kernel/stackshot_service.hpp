@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+
+#include "kcdata/result.hpp"
+
 namespace kernel {
 
 /// Starts the thread that takes captures by itself and sends them over the console's line, as the
@@ -14,5 +18,10 @@ namespace kernel {
 ///
 /// Each capture is followed by a line of what it held and where its time went. Thread context.
 void start_stackshot_service();
+
+/// Takes and sends one capture, as the boot arguments say; the line calls it the `number`-th.
+/// Errors are those of stackshot::validate_request(), take_stackshot() and the sender. Thread
+/// context.
+kcdata::kern_return capture_and_send(std::uint64_t number);
 
 }  // namespace kernel

@@ -25,6 +25,7 @@ class Verdict {
 // The tests. Each runs in a thread of kernel_task and may read boot arguments of its own.
 void quiesce_test(Verdict& verdict);
 void absent_test(Verdict& verdict);
+void console_test(Verdict& verdict);
 void modes_test(Verdict& verdict);
 void scale_test(Verdict& verdict);
 void cost_test(Verdict& verdict);
