@@ -24,6 +24,44 @@ def dies(unikernel, name, expected):
     check('powered off' in outcome.stderr, outcome.explain())
 
 
+def is_missed_and_comes_back(unikernel):
+    """The image's own check, with an ack timeout a masked CPU cannot keep."""
+    unikernel.self_test('absent ack_timeout_ms=1000')
+
+
+def costs_are_counted(unikernel):
+    """The figures are printed for the reader; that they are there and plausible is the test."""
+    outcome = unikernel.self_test('cost', '--smp', 1, '--icount', 0)
+    line = next(line for line in outcome.log.splitlines() if line.startswith('cost: '))
+    print(f'# {line}')
+    thread, frame = map(int, re.findall(r'(\d+) instructions a thread and (\d+) a frame', line)[0])
+    check(0 < frame < thread < 20000, line)
+
+
+def line_is_shared(unikernel):
+    """Threads print while captures are sent: every line and every capture arrives whole."""
+    outcome = unikernel.self_test('console', '--count', 2)
+    check(outcome.status == 0 and outcome.kcdata, outcome.explain())
+    unikernel.decode(outcome.kcdata)
+    text = re.sub('\0[^\0]*\0', '', outcome.log)
+    spoken = {str(thread): [] for thread in range(4)}
+    for line in text.splitlines():
+        if 'chatter' in line:
+            words = re.fullmatch(
+                r'chatter (\d) says (\d+): the quick brown fox jumps over the lazy dog', line)
+            check(words, f'a torn line: {line!r}')
+            spoken[words[1]].append(int(words[2]))
+    for thread, numbers in spoken.items():
+        check(numbers and numbers == list(range(len(numbers))), f'thread {thread}: lines are missing')
+
+
+def panics_once_more(unikernel):
+    outcome = unikernel.run('--append', 'test=panic-twice', timeout=60)
+    check(len(re.findall('^exception inside a panic: current_el_spx_sync', outcome.log, re.M)) == 1,
+          outcome.explain())
+    check('powered off' in outcome.stderr, outcome.explain())
+
+
 def main():
     stackshot, image, extent = sys.argv[1:4]
     unikernel = Unikernel(stackshot, image)
@@ -36,6 +74,8 @@ def main():
         return tap.end()
     tap.case('1,000 stops lose no CPU, no wake-up and no register, at -smp 4',
              lambda: unikernel.self_test('quiesce cycles=1000', timeout=300))
+    tap.case('a CPU that does not answer is named, held when it comes late, and not lost',
+             is_missed_and_comes_back, unikernel)
     for smp in (1, 2, 4, 8):
         tap.case(f'single-threaded and parallel captures of one stop are equal, at -smp {smp}',
                  lambda smp=smp: unikernel.self_test('modes', '--smp', smp))
@@ -44,6 +84,9 @@ def main():
                  lambda smp=smp: unikernel.self_test('scheduler', '--smp', smp))
     tap.case('100 tasks of 100 threads are captured whole, at -smp 4',
              lambda: unikernel.self_test('scale'))
+    tap.case('instructions in the trap are counted, by thread and by frame', costs_are_counted,
+             unikernel)
+    tap.case('console lines and frames of captures do not split each other', line_is_shared, unikernel)
     tap.case('a panic says why and where, and names every CPU',
              dies, unikernel, 'panic', ['panic: on purpose'])
     tap.case('an unexpected exception shows its registers and where it happened',
@@ -51,6 +94,7 @@ def main():
              ['current_el_spx_sync: Data Abort', 'FAR_EL1 0000000deadbeef0', 'x30 ', 'SPSR_EL1 '])
     tap.case('a stack overflow is told as such',
              dies, unikernel, 'overflow', ['stack_overflow: Data Abort'])
+    tap.case('a panic inside a panic is short and ends', panics_once_more, unikernel)
     return tap.end()
 
 
