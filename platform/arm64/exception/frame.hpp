@@ -13,7 +13,7 @@ struct FrameRecord {
 };
 
 /// All of an interrupted context, as vectors.S saves it on the stack that was in use (or the
-/// overflow stack) and restores it. A handler may change it.
+/// overflow stack) and restores it. A handler may change all of it but sp.
 struct alignas(16) ExceptionFrame {
     std::array<std::uint64_t, 31> x;
     std::uint64_t sp;

@@ -184,7 +184,8 @@ exception_entry:
     restore_x 28, 29
     ldp     x0, x1, [sp, #FRAME_X]
     ldr     x30, [sp, #FRAME_X + 8 * 30]
-    // A handler that wants another SP there changes the stack, not the frame: frame.sp is not read.
+    // The frame is on the stack it interrupted (an overflow does not return), so SP comes back by itself:
+    // frame.sp is not read.
     add     sp, sp, #FRAME_SIZE
     eret
 exception_entry_end:
