@@ -384,22 +384,22 @@ class Decoder {
 Value* Dictionary::find(std::string_view key) {
     if (entries_.size() < indexed_size) {
         const auto entry = std::find_if(entries_.begin(), entries_.end(),
-                                        [key](const auto& e) { return e.first == key; });
-        return entry != entries_.end() ? &entry->second : nullptr;
+                                        [key](const auto& e) { return e.key == key; });
+        return entry != entries_.end() ? &entry->value : nullptr;
     }
     const auto place = index_.find(std::string(key));
-    return place != index_.end() ? &entries_[place->second].second : nullptr;
+    return place != index_.end() ? &entries_[place->second].value : nullptr;
 }
 
 Value& Dictionary::add(std::string_view key, Value value) {
-    entries_.emplace_back(key, std::move(value));
+    entries_.push_back({std::string(key), std::move(value)});
     if (entries_.size() == indexed_size) {
         for (std::size_t i = 0; i < entries_.size(); ++i)
-            index_.emplace(entries_[i].first, i);
+            index_.emplace(entries_[i].key, i);
     } else if (entries_.size() > indexed_size) {
-        index_.emplace(entries_.back().first, entries_.size() - 1);
+        index_.emplace(entries_.back().key, entries_.size() - 1);
     }
-    return entries_.back().second;
+    return entries_.back().value;
 }
 
 Decoded decode(std::span<const std::byte> buffer) {

@@ -24,19 +24,25 @@ class Dictionary {
     /// The value of `key`, which must not be there yet.
     Value& add(std::string_view key, Value value);
 
-    const std::vector<std::pair<std::string, Value>>& entries() const { return entries_; }
+    struct Entry;
+    const std::vector<Entry>& entries() const { return entries_; }
 
   private:
     /// From this many entries on there is an index.
     static constexpr std::size_t indexed_size = 16;
 
-    std::vector<std::pair<std::string, Value>> entries_{};
+    std::vector<Entry> entries_{};
     std::unordered_map<std::string, std::size_t> index_{};
 };
 
 /// One value of a decoded buffer.
 struct Value {
     std::variant<std::uint64_t, std::int64_t, std::string, List, Dictionary> content;
+};
+
+struct Dictionary::Entry {
+    std::string key;
+    Value value;
 };
 
 /// A buffer, decoded by libkdd's rules into {root key: {...}}, and everything that is wrong with
