@@ -194,8 +194,10 @@ void KernelSystem::initialize(const platform::Board& board) {
 stackshot::TrapOutcome KernelSystem::trap(stackshot::TrapBody& body) {
     const auto* const record =
         static_cast<const platform::FrameRecord*>(__builtin_frame_address(0));
+    // The call itself: a thread on a CPU is shown where it stands, not where it goes on.
+    constexpr std::uint64_t instruction_size = 4;
     const Registers entry{
-        .pc = record->lr,
+        .pc = record->lr - instruction_size,
         .lr = 0,
         .fp = record->fp,
         .sp = reinterpret_cast<std::uint64_t>(__builtin_dwarf_cfa()),

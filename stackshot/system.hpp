@@ -94,8 +94,8 @@ struct Registers {
 struct StackFacts {
     Registers registers{};
     /// True: the PC is where an exception interrupted the thread (any instruction; the frame record
-    /// may not be set up, the return address may still be in LR). False: the PC is a return address
-    /// behind a call, where the frame record of the function is complete.
+    /// may not be set up, the return address may still be in LR). False: the PC is that of a call,
+    /// or the return address behind one, where the frame record of the function is complete.
     bool interrupted = false;
     /// The thread's stack, [low, high). Frame records outside of it and of the `other` stack (an
     /// interrupt or exception stack, empty when there is none) are not followed.

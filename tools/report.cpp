@@ -431,13 +431,10 @@ class Report {
         return lines;
     }
 
-    /// Whether the thread was interrupted at `pc` or starts there, rather than being about to
-    /// return there.
+    /// Whether the thread stands at `pc` or starts there, rather than being about to return there.
     bool first_is_exact(const ThreadSnapshot& thread, std::uint64_t pc) {
-        if (symbols_ == nullptr)
+        if (symbols_ == nullptr || thread.has(kcdata::kThreadOnCore))
             return true;
-        if (thread.has(kcdata::kThreadOnCore))
-            return !symbols_->follows_call(pc);
         const auto symbol = symbols_->symbol(pc);
         return symbol && symbol->offset == 0;
     }

@@ -10,7 +10,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <unordered_map>
@@ -113,16 +112,6 @@ class ElfSymbolizer final : public Symbolizer {
         return Symbol{readable(name), offset, GELF_ST_TYPE(symbol.st_info) == STT_FUNC};
     }
 
-    bool follows_call(std::uint64_t address) override {
-        const auto instruction = aarch64_instruction(address - 4);
-        if (!instruction)
-            return false;
-        const bool bl = (*instruction & 0xfc000000) == 0x94000000;
-        // BLR, and its forms with pointer authentication.
-        const bool blr = (*instruction & 0xfefff000) == 0xd63f0000;
-        return bl || blr;
-    }
-
     const std::vector<std::uint8_t>& build_id() const override { return build_id_; }
 
   private:
@@ -218,35 +207,6 @@ class ElfSymbolizer final : public Symbolizer {
             return;
         frame.file = source_path(unit, dwarf_linesrc(line, nullptr, nullptr));
         frame.line = static_cast<unsigned>(number);
-    }
-
-    std::optional<std::uint32_t> aarch64_instruction(std::uint64_t address) {
-        GElf_Addr bias = 0;
-        Elf* const elf = dwfl_module_getelf(module_, &bias);
-        GElf_Ehdr header;
-        if (elf == nullptr || gelf_getehdr(elf, &header) == nullptr ||
-            header.e_machine != EM_AARCH64)
-            return std::nullopt;
-        std::size_t count = 0;
-        if (elf_getphdrnum(elf, &count) != 0)
-            return std::nullopt;
-        for (std::size_t i = 0; i < count; ++i) {
-            GElf_Phdr segment;
-            if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr ||
-                segment.p_type != PT_LOAD || address - bias < segment.p_vaddr ||
-                address - bias + 4 > segment.p_vaddr + segment.p_filesz)
-                continue;
-            const Elf_Data* const data = elf_getdata_rawchunk(
-                elf,
-                static_cast<std::int64_t>(segment.p_offset + (address - bias - segment.p_vaddr)), 4,
-                ELF_T_BYTE);
-            if (data == nullptr || data->d_size != 4)
-                return std::nullopt;
-            std::uint32_t instruction = 0;
-            std::memcpy(&instruction, data->d_buf, sizeof(instruction));
-            return instruction;
-        }
-        return std::nullopt;
     }
 
     std::unique_ptr<Dwfl, DwflEnder> dwfl_;

@@ -35,8 +35,6 @@ class Symbolizer {
     virtual const std::vector<SourceFrame>& frames(std::uint64_t address) = 0;
     /// The symbol `address` lies in.
     virtual std::optional<Symbol> symbol(std::uint64_t address) = 0;
-    /// Whether the instruction before `address` is a call.
-    virtual bool follows_call(std::uint64_t address) = 0;
     /// The identifier of the GNU build-id note; empty if there is none.
     virtual const std::vector<std::uint8_t>& build_id() const = 0;
 };

@@ -1,9 +1,7 @@
 #include "tools/report.hpp"
 
-#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
-#include <set>
 
 #include "captures.hpp"
 
@@ -11,11 +9,10 @@ using namespace tools;
 
 namespace {
 
-/// Knows the addresses of small_capture(), and remembers which were asked for.
+/// Knows the addresses of small_capture().
 class FakeSymbolizer final : public Symbolizer {
   public:
     const std::vector<SourceFrame>& frames(std::uint64_t address) override {
-        asked.push_back(address);
         static const std::vector<SourceFrame> none;
         const auto found = known.find(address);
         return found != known.end() ? found->second : none;
@@ -29,7 +26,6 @@ class FakeSymbolizer final : public Symbolizer {
             return Symbol{"kernel::(anonymous namespace)::queue", 0x10, false};
         return std::nullopt;
     }
-    bool follows_call(std::uint64_t address) override { return calls.contains(address); }
     const std::vector<std::uint8_t>& build_id() const override { return id; }
 
     std::map<std::uint64_t, std::vector<SourceFrame>> known{
@@ -41,8 +37,6 @@ class FakeSymbolizer final : public Symbolizer {
         {0x3003, {{"kernel::block", "kernel/wait.cpp", 99}}},
         {0x5003, {{"exception_entry", "vectors.S", 5}}},
     };
-    std::set<std::uint64_t> calls{};
-    std::vector<std::uint64_t> asked{};
     std::vector<std::uint8_t> id{std::begin(tools_test::small_capture_uuid),
                                  std::end(tools_test::small_capture_uuid)};
 };
@@ -91,13 +85,6 @@ TEST_CASE("a thread on a CPU is looked up where it was interrupted, its callers 
           "      0  kernel::leaf         kernel/leaf.cpp:3 (inlined)\n"
           "         kernel::spin         kernel/a.cpp:7\n"
           "      1  kernel::thread_main  kernel/thread.cpp:20\n");
-}
-
-TEST_CASE("a thread on a CPU that stands behind a call is looked up at the call") {
-    FakeSymbolizer symbols;
-    symbols.calls = {0x1000};
-    report(small_snapshot(), &symbols, {});
-    CHECK(std::find(symbols.asked.begin(), symbols.asked.end(), 0xfff) != symbols.asked.end());
 }
 
 TEST_CASE("a CPU that did not stop is named, and a stack that was cut is shown as cut") {

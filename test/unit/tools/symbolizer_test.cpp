@@ -1,10 +1,7 @@
 #include "tools/symbolizer.hpp"
 
-#include <elf.h>
-
 #include <catch2/catch_test_macros.hpp>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
 #include "temporary_folder.hpp"
@@ -80,61 +77,6 @@ TEST_CASE("the build-id is that of the note") {
                                                 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d,
                                                 0x0e, 0x0f, 0x10, 0x11, 0x12, 0x13};
     CHECK(open_target()->build_id() == expected);
-}
-
-TEST_CASE("calls are told from other AArch64 instructions") {
-    constexpr std::uint64_t base = 0x400000;
-    const struct {
-        std::uint32_t instruction;
-        bool call;
-    } cases[] = {
-        {0x94000000, true},   // bl
-        {0x97ffffff, true},   // bl, backwards
-        {0xd63f0020, true},   // blr x1
-        {0xd63f0bff, true},   // blraaz-like, key A
-        {0xd73f0821, true},   // blraa x1, x1
-        {0x14000000, false},  // b
-        {0xd61f0020, false},  // br x1
-        {0xd65f03c0, false},  // ret
-        {0xd503201f, false},  // nop
-    };
-    struct {
-        Elf64_Ehdr header{};
-        Elf64_Phdr segment{};
-        std::uint32_t code[std::size(cases)]{};
-    } file;
-    std::memcpy(file.header.e_ident, ELFMAG, SELFMAG);
-    file.header.e_ident[EI_CLASS] = ELFCLASS64;
-    file.header.e_ident[EI_DATA] = ELFDATA2LSB;
-    file.header.e_ident[EI_VERSION] = EV_CURRENT;
-    file.header.e_type = ET_EXEC;
-    file.header.e_machine = EM_AARCH64;
-    file.header.e_version = EV_CURRENT;
-    file.header.e_phoff = sizeof(Elf64_Ehdr);
-    file.header.e_ehsize = sizeof(Elf64_Ehdr);
-    file.header.e_phentsize = sizeof(Elf64_Phdr);
-    file.header.e_phnum = 1;
-    file.segment.p_type = PT_LOAD;
-    file.segment.p_flags = PF_R | PF_X;
-    file.segment.p_offset = offsetof(decltype(file), code);
-    file.segment.p_vaddr = file.segment.p_paddr = base + file.segment.p_offset;
-    file.segment.p_filesz = file.segment.p_memsz = sizeof(file.code);
-    file.segment.p_align = 0x1000;
-    for (std::size_t i = 0; i < std::size(cases); ++i)
-        file.code[i] = cases[i].instruction;
-
-    const TemporaryFolder folder;
-    tools_test::write_bytes(folder / "code.elf", std::as_bytes(std::span(&file, 1)));
-    const auto opened = open_elf(folder / "code.elf");
-    REQUIRE(opened.ok());
-    for (std::size_t i = 0; i < std::size(cases); ++i) {
-        INFO(i);
-        CHECK(opened.value()->follows_call(file.segment.p_vaddr + 4 * (i + 1)) == cases[i].call);
-    }
-    CHECK_FALSE(opened.value()->follows_call(base));
-    CHECK_FALSE(opened.value()->follows_call(0));
-    CHECK_FALSE(opened.value()->follows_call(UINT64_MAX));
-    CHECK(opened.value()->build_id().empty());
 }
 
 TEST_CASE("a file that is no ELF file is a failure, and so is none") {
