@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cstring>
 
 #include "kernel/event.hpp"
 #include "kernel/mutex.hpp"
@@ -52,6 +53,17 @@ void kind_leaf(void*) {
 void kind_prologue(void*) {
     for (std::uint64_t value = 0;;)
         store_result(value = tiny_outer(value));
+}
+
+/// Stays in the C library's assembly, which has neither frame records nor call frame information.
+void kind_copying(void*) {
+    std::uint64_t here[256] = {};
+    std::uint64_t there[256] = {};
+    for (;;) {
+        std::memcpy(there, here, sizeof(there));
+        std::memcpy(here, there, sizeof(here));
+        store_result(++here[0]);
+    }
 }
 
 [[gnu::noinline]] std::uint64_t deep_descend(std::uint64_t sum, std::uint32_t depth) {
@@ -115,6 +127,7 @@ constexpr Kind kinds[] = {
     {"running", kind_running, BASEPRI_DEFAULT},
     {"leaf", kind_leaf, BASEPRI_DEFAULT},
     {"prologue", kind_prologue, BASEPRI_DEFAULT},
+    {"copying", kind_copying, BASEPRI_DEFAULT},
     {"deep", kind_deep, BASEPRI_DEFAULT},
     {"blocked.mutex", kind_blocked_on_mutex, BASEPRI_FOREGROUND},
     {"blocked.semaphore", kind_blocked_on_semaphore, BASEPRI_FOREGROUND},
