@@ -2,7 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-#include <set>
+#include <chrono>
 #include <thread>
 
 #include "fake_system.hpp"
@@ -472,8 +472,12 @@ TEST_CASE("a worker does not leave while the queue is still being populated") {
     // the queue empty.
     system.next_task_hook = [&](TaskRef previous) -> Result<TaskRef> {
         const auto index = static_cast<std::size_t>(previous);
-        while (seen_by_others.load() < index || system.waiting_auxiliaries() != cpus - 1)
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (seen_by_others.load() < index || system.waiting_auxiliaries() != cpus - 1) {
             std::this_thread::yield();
+            if (std::chrono::steady_clock::now() > deadline)
+                return KERN_FAILURE;  // They left.
+        }
         return index < system.tasks.size() ? TaskRef{index + 1} : TaskRef::none;
     };
     Taken taken(system, {});
