@@ -23,8 +23,9 @@ from tap import Skip, Tap, check, check_equal
 HERE = pathlib.Path(__file__).resolve().parent
 GDB = 'gdb-multiarch'
 CAPTURES = 12
-# Instructions take 4 ns of the machine's time, and nothing else takes any: every run is the same
-# one, and interrupts come at any instruction, not only where QEMU's translation blocks begin.
+# Instructions take 4 ns of the machine's time, and nothing else takes any: the speed of the host does
+# not matter, one run is much like the other, and interrupts come at any instruction, not only where
+# QEMU's translation blocks begin.
 QEMU = ['qemu-system-aarch64', '-machine', 'virt,gic-version=3', '-cpu', 'cortex-a72', '-smp', '4',
         '-m', '1G', '-icount', 'shift=2,sleep=off', '-display', 'none', '-nodefaults',
         '-monitor', 'none', '-no-reboot', '-S']
