@@ -34,8 +34,7 @@ BOOT_ARGUMENTS = ('workload=kinds depth=32 ack_timeout_ms=60000 stackshot.delay_
 PATIENCE = 240  # seconds, a hang detector only
 
 SS_TH_WAIT, SS_TH_RUN, SS_TH_TERMINATE, SS_TH_IDLE = 0x01, 0x04, 0x10, 0x80
-kThreadTruncatedBT = 0x20000000
-kThreadTruncKernBT = 0x40000000
+kThreadTruncatedBT, kThreadOnCore, kThreadTruncKernBT = 0x80, 0x800, 0x4000
 
 
 def kinds(thread):
@@ -159,6 +158,11 @@ class Comparison:
             ids = [thread['id'] for thread in seen]
             check_equal(list(captured), ids, 'captured threads')
             check_equal(list(reported), ids, 'reported threads')
+        for thread, captured, _ in self.pairs():
+            snapshot = captured['thread_snapshot']
+            check_equal((captured['pth_name'], snapshot['ths_state'],
+                         bool(snapshot['ths_ss_flags'] & kThreadOnCore)),
+                        (thread['name'], thread['state'], thread['on_cpu']), 'what was captured')
 
     def complete(self):
         for thread, captured, _ in self.pairs():
@@ -203,7 +207,7 @@ def main():
 
     tap.case('gdb stops the image in every trap, and every capture arrives', compare)
     if comparison is not None:
-        tap.case('gdb and the captures see the same threads', comparison.same_threads)
+        tap.case('gdb and the captures see the same threads in the same states', comparison.same_threads)
         tap.case('every stack is walked to its outermost function', comparison.complete)
         tap.case('the captured addresses are those gdb unwinds', comparison.same_addresses)
         tap.case('the reported functions are those gdb names', comparison.same_functions)
