@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kcdata/records.hpp"
 #include "kernel/event.hpp"
 #include "kernel/semaphore.hpp"
 #include "kernel/sleep.hpp"
@@ -62,7 +63,7 @@ void media_control(void*) {
 
 void start_mediad(std::uint32_t threads) {
     player.decoders = threads;
-    Task& task = make_task("mediad");
+    Task& task = make_task("mediad", kcdata::kTaskIsForeground);
     make_thread(task, media_control, nullptr, {}, "media.control");
     make_thread(task, media_clock, nullptr, {.priority = BASEPRI_FOREGROUND + 1}, "media.clock");
     for (std::uint32_t index = 0; index < threads; index++)

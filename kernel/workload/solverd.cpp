@@ -1,3 +1,4 @@
+#include "kcdata/records.hpp"
 #include "kernel/panic.hpp"
 #include "kernel/sleep.hpp"
 #include "kernel/workload/daemons.hpp"
@@ -53,7 +54,7 @@ void solver_queens(void*) {
 
 void start_solverd(std::uint32_t threads, std::uint32_t depth) {
     solver_depth = depth;
-    Task& task = make_task("solverd");
+    Task& task = make_task("solverd", kcdata::kTaskDarwinBG);
     for (std::uintptr_t index = 0; index < threads; index++)
         make_thread(task, solver_search, reinterpret_cast<void*>(index), {.priority = 20},
                     "solver.search.%zu", index);

@@ -371,7 +371,8 @@ TEST_CASE("a task lives as long as it is held or has threads, and keeps the time
         task_name = task.name;
         {
             KernelThreads threads(task);
-            Thread& thread = threads.start([&] { compute(3 * ms); }, BASEPRI_DEFAULT, "computes");
+            Thread& thread = threads.start([&] { compute(3 * ms); }, BASEPRI_DEFAULT,
+                                           std::string(70, 'n').c_str());
             thread_name = thread.name;
             yield_until([&] {
                 sleep_milliseconds(1);
@@ -388,7 +389,7 @@ TEST_CASE("a task lives as long as it is held or has threads, and keeps the time
     });
     CHECK(pid > 0);
     CHECK(task_name == "a name that is longer than 31 c");
-    CHECK(thread_name == "computes");
+    CHECK(thread_name == std::string(63, 'n'));
     CHECK(during == before + 1);
     CHECK(after == before);
     CHECK(thread_time >= 3 * ms);
