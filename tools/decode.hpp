@@ -31,8 +31,9 @@ class Dictionary {
     /// From this many entries on there is an index.
     static constexpr std::size_t indexed_size = 16;
 
-    std::vector<Entry> entries_{};
-    std::unordered_map<std::string, std::size_t> index_{};
+    // No initializers: Entry is not complete yet.
+    std::vector<Entry> entries_;
+    std::unordered_map<std::string, std::size_t> index_;
 };
 
 /// One value of a decoded buffer.

@@ -74,11 +74,12 @@ std::string source_path(Dwarf_Die& unit, const char* file) {
     if (file == nullptr)
         return {};
     std::filesystem::path path(file);
-    if (path.is_relative()) {
-        Dwarf_Attribute attribute;
-        if (const char* folder = dwarf_formstring(dwarf_attr(&unit, DW_AT_comp_dir, &attribute)))
-            path = std::filesystem::path(folder) / path;
-    }
+    Dwarf_Attribute attribute;
+    const char* const folder = dwarf_formstring(dwarf_attr(&unit, DW_AT_comp_dir, &attribute));
+    // Compilers differ in whether the name has the folder in front already.
+    if (path.is_relative() && folder != nullptr &&
+        !std::string_view(file).starts_with(std::string(folder) + "/"))
+        path = folder / path;
     return path.lexically_normal().string();
 }
 

@@ -172,7 +172,7 @@ TEST_CASE("a log is read whether it is compressed or not") {
 TEST_CASE("a compressed log that was cut ends in a failure, not as if it were whole") {
     const TemporaryFolder folder;
     std::string text;
-    for (int i = 0; i < 100000; ++i)
+    for (unsigned i = 0; i < 100000; ++i)
         text += static_cast<char>(i * i % 251);
     gzFile file = gzopen((folder / "a.gz").c_str(), "wb");
     REQUIRE(gzwrite(file, text.data(), static_cast<unsigned>(text.size())) > 0);
