@@ -3,11 +3,13 @@
 #include <cstdio>
 #include <system_error>
 
+#include "tools/printable.hpp"
+
 namespace tools {
 
 void say(const std::string& text) {
     std::fflush(stdout);
-    fmt::print(stderr, "stackshot: {}\n", text);
+    fmt::print(stderr, "stackshot: {}\n", printable(text));
 }
 
 ExitStatus report_failure(const Failure& failure) {

@@ -6,8 +6,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 
 #include "tools/capture_file.hpp"
+#include "tools/printable.hpp"
 
 namespace tools {
 
@@ -82,17 +84,12 @@ std::string Reception::file_name(const std::string& output, unsigned index) {
 void Reception::text(std::span<const std::byte> bytes) {
     if (options_.hide_console)
         return;
+    // Noise of a strange or damaged line is none of its text: beyond ASCII it is escaped too.
     std::string shown;
-    for (const std::byte byte : bytes) {
-        const auto c = static_cast<unsigned char>(byte);
-        // Control codes of a strange or damaged line must not reach the terminal.
-        if (c == '\r')
-            continue;
-        if (c == '\n' || c == '\t' || (c >= 0x20 && c < 0x7f))
-            shown += static_cast<char>(c);
-        else
-            shown += fmt::format("\\x{:02x}", c);
-    }
+    for (const char c : std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()))
+        shown += static_cast<unsigned char>(c) < 0x80
+                     ? printable(std::string_view(&c, 1), true)
+                     : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     if (shown.empty())
         return;
     clear_progress();

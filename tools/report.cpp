@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kcdata/records.hpp"
+#include "tools/printable.hpp"
 
 namespace tools {
 
@@ -124,14 +125,16 @@ class Report {
 
     void header() {
         const Snapshot& s = snapshot_;
-        std::string system = s.os_version.value_or("an unknown system");
+        std::string system = printable(s.os_version.value_or("an unknown system"));
         const bool told_below = s.kernel && s.os_build_version &&
                                 s.os_build_version->starts_with(hexadecimal(s.kernel->uuid));
         if (s.os_build_version && !s.os_build_version->empty() && !told_below)
-            system += fmt::format(" ({})", *s.os_build_version);
+            system += fmt::format(" ({})", printable(*s.os_build_version));
         print("{}\n\n", bold("Stackshot of " + system));
         fact("taken", taken());
-        fact("boot args", !s.boot_args ? unknown : s.boot_args->empty() ? "none" : *s.boot_args);
+        fact("boot args", !s.boot_args           ? unknown
+                          : s.boot_args->empty() ? "none"
+                                                 : printable(*s.boot_args));
         fact("kernel", kernel());
         fact("cpus", cpu_counts());
         fact("memory", memory());
@@ -269,10 +272,10 @@ class Report {
     }
 
     static std::string task_name(const TaskSnapshot& task) {
-        return task.name.empty() ? std::string("(no name)") : task.name;
+        return task.name.empty() ? std::string("(no name)") : printable(task.name);
     }
     static std::string thread_name(const ThreadSnapshot& thread) {
-        return thread.name.empty() ? fmt::format("thread {}", thread.id) : thread.name;
+        return thread.name.empty() ? fmt::format("thread {}", thread.id) : printable(thread.name);
     }
 
     void show(const TaskSnapshot& task) {
@@ -284,7 +287,7 @@ class Report {
             return;
         }
         for (const ThreadSnapshot& thread : task.threads)
-            print("  {:>5}  {:<{}}  {:>8}  {}\n", thread.id, thread.name, name_width_,
+            print("  {:>5}  {:<{}}  {:>8}  {}\n", thread.id, printable(thread.name), name_width_,
                   priority_text(thread), state_text(thread));
         print("\n");
     }
@@ -304,7 +307,7 @@ class Report {
     void show(const ThreadSnapshot& thread) {
         std::string title = fmt::format("thread {}", thread.id);
         if (!thread.name.empty())
-            title += fmt::format(" \"{}\"", thread.name);
+            title += fmt::format(" \"{}\"", printable(thread.name));
         print("\n  {}  {}\n", bold(title), state_text(thread));
         print("      {}\n",
               dim(fmt::format("priority {}, user {}, system {}, runnable {}", priority_text(thread),

@@ -196,6 +196,19 @@ TEST_CASE("what a capture does not tell is shown as unknown, not as zero") {
           "      (no kernel stack recorded)\n\n");
 }
 
+TEST_CASE("names cannot steer the terminal") {
+    Snapshot snapshot = small_snapshot();
+    snapshot.boot_args = "a\x1b[2Jb";
+    snapshot.tasks[0].name = "\x1b]0;x\a";
+    snapshot.tasks[0].threads[0].name = "\r\nlost";
+    for (const bool brief : {false, true}) {
+        const std::string text = report(snapshot, nullptr, {.brief = brief});
+        CHECK(text.find_first_of("\x1b\a\r") == std::string::npos);
+        CHECK(text.find("a\\x1b[2Jb") != std::string::npos);
+        CHECK(text.find("\\x0alost") != std::string::npos);
+    }
+}
+
 TEST_CASE("counts that do not agree with the contents are pointed out") {
     Snapshot snapshot = small_snapshot();
     snapshot.threads_count = 9;
