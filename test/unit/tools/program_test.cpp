@@ -180,7 +180,7 @@ TEST_CASE("a line that says nothing ends with 4 after the timeout, with 130 by C
     CHECK(silent.status == 4);
     CHECK(holds(silent.err, "gave up"));
     const Outcome interrupted =
-        run(folder, "capture ./pipe", "timeout --foreground --preserve-status -s INT 0.5");
+        run(folder, "capture ./pipe", "timeout --foreground --preserve-status -s INT 2");
     CHECK(interrupted.status == 130);
 }
 
@@ -227,11 +227,11 @@ TEST_CASE("run kills a QEMU that hangs: after the timeout with 4, by Ctrl-C with
     CHECK(silent.status == 4);
     CHECK_FALSE(still_there());
     const Outcome interrupted =
-        run(folder, run_fake, "timeout --foreground --preserve-status -s INT 0.5");
+        run(folder, run_fake, "timeout --foreground --preserve-status -s INT 2");
     CHECK(interrupted.status == 130);
     CHECK_FALSE(still_there());
     // Not even a program that is killed leaves one behind.
-    const Outcome killed = run(folder, run_fake, "timeout --foreground -s KILL 0.5");
+    const Outcome killed = run(folder, run_fake, "timeout --foreground -s KILL 2");
     CHECK(killed.status == 137);
     for (int i = 0; i < 100 && still_there(); ++i)
         usleep(50'000);
