@@ -37,8 +37,8 @@ void add_to_task(Task& task, Thread& thread) {
 
 /// Frees a thread that has been switched away from for the last time.
 void reap(Thread& thread) {
-    free_kernel_stack(thread.stack);
     Task& task = *thread.task;
+    const KernelStack stack = thread.stack;
     bool joined = false;
     {
         SchedulerGuard guard;
@@ -46,6 +46,8 @@ void reap(Thread& thread) {
         thread.reaped = true;
         joined = !thread.joinable;
     }
+    // Not before: a stop walks the stacks of all threads that are listed.
+    free_kernel_stack(stack);
     if (joined)
         heap::destroy(&thread);
     task_release(task);
@@ -93,6 +95,13 @@ void idle_thread_discard(Thread& thread) {
     }
     task_release(*thread.task);
     heap::destroy(&thread);
+}
+
+void start_kernel_thread(const char* name, ThreadEntry entry, void* argument) {
+    auto thread = thread_create(kernel_task(), name, entry, argument, {.priority = BASEPRI_KERNEL});
+    if (!thread.ok())
+        panic("no memory for the thread \"%s\"", name);
+    thread_start(*thread.value());
 }
 
 void thread_start(Thread& thread) {

@@ -3,6 +3,7 @@
 #include <cstdarg>
 #include <cstdint>
 
+#include "kcdata/records.hpp"
 #include "kcdata/result.hpp"
 #include "kernel/kernel_stack.hpp"
 #include "kernel/list.hpp"
@@ -14,25 +15,21 @@ namespace kernel {
 struct Task;
 class WaitQueue;
 
-/// Thread states, XNU's bits and names (SS_TH_*).
-enum ThreadState : std::uint32_t {
-    SS_TH_WAIT = 0x01,        ///< queued for waiting
-    SS_TH_SUSP = 0x02,        ///< stopped or asked to stop
-    SS_TH_RUN = 0x04,         ///< running or on the run queue
-    SS_TH_UNINT = 0x08,       ///< waiting uninterruptibly
-    SS_TH_TERMINATE = 0x10,   ///< halted at termination
-    SS_TH_TERMINATE2 = 0x20,  ///< added to the reaper's queue
-    SS_TH_IDLE = 0x80,        ///< an idle thread
-};
+// Thread states; XNU's bits, of which kcdata has the table.
+using kcdata::SS_TH_IDLE;
+using kcdata::SS_TH_RUN;
+using kcdata::SS_TH_SUSP;
+using kcdata::SS_TH_TERMINATE;
+using kcdata::SS_TH_TERMINATE2;
+using kcdata::SS_TH_UNINT;
+using kcdata::SS_TH_WAIT;
 
 /// Priorities, 0 to 127, larger ones first. XNU's names.
 inline constexpr int IDLEPRI = 0;  ///< idle threads, and only they
 inline constexpr int MINPRI = 1;
-inline constexpr int MAXPRI_THROTTLE = 4;
 inline constexpr int BASEPRI_DEFAULT = 31;
 inline constexpr int BASEPRI_FOREGROUND = 47;
 inline constexpr int BASEPRI_KERNEL = 81;
-inline constexpr int BASEPRI_PREEMPT = 92;
 inline constexpr int MAXPRI = 127;
 
 /// A thread runs this with the argument it was created with, and ends when it returns.
@@ -110,6 +107,9 @@ struct ThreadOptions {
 /// cut to 63 characters. KERN_RESOURCE_SHORTAGE: no memory. Thread context.
 kcdata::Result<Thread*> thread_create(Task& task, const char* name, ThreadEntry entry,
                                       void* argument, ThreadOptions options = {});
+/// Starts a thread of kernel_task, of BASEPRI_KERNEL, that serves the whole system. Panics if there
+/// is no memory. Thread context, or boot's.
+void start_kernel_thread(const char* name, ThreadEntry entry, void* argument);
 /// A thread of kernel_task that is to be the idle thread of `cpu`, on `stack` (not valid(): the
 /// stack boot began on). KERN_RESOURCE_SHORTAGE: no memory.
 kcdata::Result<Thread*> idle_thread_create(CpuIndex cpu, KernelStack stack);

@@ -9,8 +9,6 @@ namespace kernel {
 /// in the kernel is done here.
 class WaitQueue {
   public:
-    bool empty(const SchedulerGuard&) const { return waiters_.empty(); }
-
     /// Blocks the calling thread until it is taken out by wake_one() or wake_all(), or until
     /// `deadline` (absolute time). `event` names what it waits for; `uninterruptible` adds
     /// SS_TH_UNINT to its state. The lock is held on return, but not all the time. Thread context.

@@ -315,6 +315,14 @@ KernelStack allocate_kernel_stack() {
 }
 
 void free_kernel_stack(KernelStack stack) {
+    {
+        SchedulerGuard guard;
+        const TaskList& tasks = task_list();
+        for (const Task* task = tasks.first(); task != nullptr; task = TaskList::next(*task))
+            for (const Thread* thread = task->threads.first(); thread != nullptr;
+                 thread = ThreadList::next(*thread))
+                CHECK(thread->stack.low != stack.low);  // a stop would walk it
+    }
     fake_machine::Fiber* fiber = nullptr;
     {
         std::scoped_lock lock(fake_machine::fibers_mutex);
