@@ -7,9 +7,9 @@
 /// Text and frames on the board's PL011. One call is one unit: nothing another thread prints or
 /// sends comes in between, and text never splits a frame.
 ///
-/// Any context but a stop. With interrupts on the calling thread may be preempted while it prints,
-/// and sleeps while another one does. With interrupts off it spins for the line, at most a second:
-/// then it prints all the same, since a torn line tells more than silence.
+/// Thread context, interrupts on: the caller sleeps while another thread prints, and while the line
+/// is behind. Before the PL011's driver is started, when there is one thread only, and in a panic
+/// it is sent by polling, in any context.
 namespace kernel::console {
 
 /// Prints text as printf does (see format_text.hpp).
@@ -22,7 +22,8 @@ void write(std::span<const std::byte> bytes);
 /// Returns when the last bit is on the line.
 void flush();
 
-/// From now on this CPU prints without waiting for anyone. Only for panic.
+/// This CPU is alone from now on, and prints without waiting for anyone, behind what others have
+/// printed before. Only for panic.
 void seize();
 
 }  // namespace kernel::console

@@ -1,5 +1,6 @@
 #include "kernel/machine_arm64.hpp"
 #include "kernel/panic.hpp"
+#include "kernel/pl011_driver.hpp"
 #include "kernel/quiesce.hpp"
 #include "kernel/scheduler.hpp"
 #include "platform/arm64/exception/handlers.hpp"
@@ -26,6 +27,8 @@ void handle_irq(ExceptionFrame& frame) {
         quiesce().answer(interrupted);
     else if (interrupt.intid == machine::timer_interrupt())
         scheduler::timer_interrupt();
+    else if (interrupt.intid == pl011_driver::interrupt())
+        pl011_driver::handle_interrupt();
     else if (interrupt.intid != machine::reschedule_sgi)
         panic("interrupt %u is nobody's", interrupt.intid.value());
     // Before a switch: the next thread is not to run with this interrupt's priority.

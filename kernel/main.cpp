@@ -8,6 +8,7 @@
 #include "kernel/memory.hpp"
 #include "kernel/page_allocator.hpp"
 #include "kernel/panic.hpp"
+#include "kernel/pl011_driver.hpp"
 #include "kernel/quiesce.hpp"
 #include "kernel/scheduler.hpp"
 #include "kernel/secondaries.hpp"
@@ -31,18 +32,11 @@ void announce(const platform::Board& board) {
                    page_allocator().total_pages() * page_size >> 20);
 }
 
-/// A thread of kernel_task that lives as long as the system.
-void start_kernel_thread(const char* name, ThreadEntry entry, void* argument) {
-    auto thread = thread_create(kernel_task(), name, entry, argument, {.priority = BASEPRI_KERNEL});
-    if (!thread.ok())
-        panic("%s: %s", name, kcdata::kern_return_name(thread.error()));
-    thread_start(*thread.value());
-}
-
 /// The first thread: what needs threads to be started.
 void kernel_bootstrap_thread(void* argument) {
     const auto& board = *static_cast<const platform::Board*>(argument);
     start_kernel_thread("daemon.thread-terminate", thread_terminate_daemon, nullptr);
+    pl011_driver::start(board);
     start_secondaries(board);
     start_workload(boot_arguments());
     // A self test reads arguments of its own later.

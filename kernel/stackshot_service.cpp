@@ -7,11 +7,9 @@
 #include <string_view>
 
 #include "kcdata/serial/sender.hpp"
-#include "kcdata/stackshot_flags.hpp"
 #include "kernel/boot_arguments.hpp"
 #include "kernel/console.hpp"
 #include "kernel/panic.hpp"
-#include "kernel/quiesce.hpp"
 #include "kernel/shutdown.hpp"
 #include "kernel/sleep.hpp"
 #include "kernel/stackshot_system.hpp"
@@ -25,6 +23,8 @@ namespace {
 
 using namespace kcdata;
 using console::print;
+
+constinit StackshotPlan the_plan;
 
 /// Gathers one frame, so that it goes out as one unit of the console.
 class FrameSink final : public serial::ByteSink {
@@ -49,45 +49,8 @@ class FrameSink final : public serial::ByteSink {
     std::size_t size_ = 0;
 };
 
-struct Plan {
-    std::uint64_t count, delay_ms, interval_ms;
-    stackshot_config config;
-    bool off_then;
-};
-
-Plan read_plan() {
-    BootArguments& arguments = boot_arguments();
-    Plan plan{};
-    plan.count = arguments.number("stackshot.count", 1);
-    plan.delay_ms = arguments.number("stackshot.delay_ms", 1000);
-    plan.interval_ms = arguments.number("stackshot.interval_ms", 1000);
-    plan.config.sc_pid = -1;
-    if (arguments.find("stackshot.pid"))
-        plan.config.sc_pid =
-            static_cast<std::int32_t>(arguments.number("stackshot.pid", 0, 0, INT32_MAX));
-    plan.config.sc_flags =
-        arguments.number("stackshot.flags", STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO |
-                                                STACKSHOT_GET_GLOBAL_MEM_STATS);
-    constexpr std::array<std::string_view, 2> then = {"run", "off"};
-    plan.off_then = arguments.choice("stackshot.then", then, 0) == 1;
-    return plan;
-}
-
 std::uint64_t microseconds(std::uint64_t ticks) {
     return ticks * 1000 / (machine::ticks_per_second() / 1000);
-}
-
-void name_absent_cpus(CpuMask absent) {
-    for (CpuIndex cpu = 0; cpu < max_cpus; cpu++) {
-        if ((absent & bit_of(cpu)) == 0)
-            continue;
-        CpuPosition position;
-        if (quiesce().position(cpu, position))
-            print("stackshot: cpu %u did not answer the stop; last seen at pc %016lx\n", cpu,
-                  position.registers.pc);
-        else
-            print("stackshot: cpu %u did not answer the stop; never seen\n", cpu);
-    }
 }
 
 kern_return send(std::span<const std::byte> data) {
@@ -101,11 +64,11 @@ kern_return send(std::span<const std::byte> data) {
     return KERN_SUCCESS;
 }
 
-void serve(void*) {
-    const Plan plan = read_plan();
+void serve(void* argument) {
+    const auto& plan = *static_cast<const StackshotPlan*>(argument);
     for (std::uint64_t number = 1; number <= plan.count; number++) {
-        sleep_milliseconds(number == 1 ? plan.delay_ms : plan.interval_ms);
-        if (const kern_return error = capture_and_send(number); error != KERN_SUCCESS)
+        sleep_milliseconds(number == 1 ? plan.delay_milliseconds : plan.interval_milliseconds);
+        if (const kern_return error = capture_and_send(plan, number); error != KERN_SUCCESS)
             print("stackshot: %lu of %lu: failed: %s\n", number, plan.count,
                   kern_return_name(error));
     }
@@ -115,8 +78,24 @@ void serve(void*) {
 
 }  // namespace
 
-kern_return capture_and_send(std::uint64_t number) {
-    const Plan plan = read_plan();
+StackshotPlan read_stackshot_plan(BootArguments& arguments) {
+    StackshotPlan plan;
+    plan.count = arguments.number("stackshot.count", 1);
+    plan.delay_milliseconds = arguments.number("stackshot.delay_ms", 1000);
+    plan.interval_milliseconds = arguments.number("stackshot.interval_ms", 1000);
+    plan.config.sc_pid = -1;
+    if (arguments.find("stackshot.pid"))
+        plan.config.sc_pid =
+            static_cast<std::int32_t>(arguments.number("stackshot.pid", 0, 0, INT32_MAX));
+    plan.config.sc_flags =
+        arguments.number("stackshot.flags", STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO |
+                                                STACKSHOT_GET_GLOBAL_MEM_STATS);
+    constexpr std::array<std::string_view, 2> then = {"run", "off"};
+    plan.off_then = arguments.choice("stackshot.then", then, 0) == 1;
+    return plan;
+}
+
+kern_return capture_and_send(const StackshotPlan& plan, std::uint64_t number) {
     const auto request = stackshot::validate_request(STACKSHOT_CONFIG_TYPE,
                                                      std::as_bytes(std::span(&plan.config, 1)));
     if (!request.ok())
@@ -127,9 +106,9 @@ kern_return capture_and_send(std::uint64_t number) {
         return taken.error();
     const stackshot::Stackshot& capture = taken.value();
     const stackshot::Statistics& statistics = capture.statistics;
-    name_absent_cpus(statistics.absent);
     const std::uint64_t send_begin = machine::absolute_time();
     const kern_return sent = send(capture.data());
+    console::flush();
     const std::uint64_t send_time = machine::absolute_time() - send_begin;
     print(
         "stackshot: %lu of %lu: %zu bytes, %lu tasks, %lu threads, %lu frames, %u tries, "
@@ -145,14 +124,10 @@ kern_return capture_and_send(std::uint64_t number) {
 }
 
 void start_stackshot_service() {
-    const Plan plan = read_plan();
-    if (plan.count == 0 && !plan.off_then)
+    the_plan = read_stackshot_plan(boot_arguments());
+    if (the_plan.count == 0 && !the_plan.off_then)
         return;
-    auto thread = thread_create(kernel_task(), "stackshot", serve, nullptr,
-                                {.priority = BASEPRI_KERNEL, .joinable = false});
-    if (!thread.ok())
-        panic("stackshot: no service thread: %s", kern_return_name(thread.error()));
-    thread_start(*thread.value());
+    start_kernel_thread("stackshot", serve, &the_plan);
 }
 
 }  // namespace kernel

@@ -3,11 +3,22 @@
 #include <cstdint>
 
 #include "kcdata/result.hpp"
+#include "kcdata/stackshot_flags.hpp"
 
 namespace kernel {
 
-/// Starts the thread that takes captures by itself and sends them over the console's line, as the
-/// boot arguments say:
+class BootArguments;
+
+/// What captures the kernel takes by itself.
+struct StackshotPlan {
+    std::uint64_t count = 0;
+    std::uint64_t delay_milliseconds = 0;     ///< before the first one
+    std::uint64_t interval_milliseconds = 0;  ///< before each further one
+    kcdata::stackshot_config config{};        ///< the request
+    bool off_then = false;                    ///< whether the machine is turned off afterwards
+};
+
+/// The plan of the boot arguments:
 ///
 ///     stackshot.count=N        captures to take (1); 0: none
 ///     stackshot.delay_ms=N     how long the workload runs before the first one (1000)
@@ -15,13 +26,15 @@ namespace kernel {
 ///     stackshot.flags=N        STACKSHOT_* of the request
 ///     stackshot.pid=N          only this task
 ///     stackshot.then=run|off   what is done after the last one (run)
-///
-/// Each capture is followed by a line of what it held and where its time went. Thread context.
+StackshotPlan read_stackshot_plan(BootArguments& arguments);
+
+/// Starts the thread that takes captures as the boot arguments say and sends them over the
+/// console's line. Each capture is followed by a line of what it held and where its time went.
+/// Once, thread context.
 void start_stackshot_service();
 
-/// Takes and sends one capture, as the boot arguments say; the line calls it the `number`-th.
-/// Errors are those of stackshot::validate_request(), take_stackshot() and the sender. Thread
-/// context.
-kcdata::kern_return capture_and_send(std::uint64_t number);
+/// Takes and sends one capture of the plan; the line calls it the `number`-th. Errors are those of
+/// stackshot::validate_request(), take_stackshot() and the sender. Thread context.
+kcdata::kern_return capture_and_send(const StackshotPlan& plan, std::uint64_t number);
 
 }  // namespace kernel

@@ -11,6 +11,7 @@
 
 #include "kcdata/records.hpp"
 #include "kernel/boot_arguments.hpp"
+#include "kernel/console.hpp"
 #include "kernel/cpu.hpp"
 #include "kernel/mutex.hpp"
 #include "kernel/page_allocator.hpp"
@@ -18,7 +19,6 @@
 #include "kernel/quiesce.hpp"
 #include "kernel/task.hpp"
 #include "kernel/thread.hpp"
-#include "platform/arm64/cpu/pmu.hpp"
 #include "platform/arm64/exception/frame.hpp"
 #include "platform/arm64/image.hpp"
 #include "platform/arm64/mmu/layout.hpp"
@@ -41,12 +41,12 @@ template <typename T>
 bool read_member(std::uint64_t object, std::size_t offset, T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
     constexpr std::size_t word_size = sizeof(std::uint64_t);
-    static_assert(sizeof(T) % word_size == 0 || sizeof(T) < word_size);
+    static_assert(word_size % sizeof(T) == 0 || sizeof(T) % word_size == 0);
     const std::uint64_t address = object + offset;
-    // A small member lies within one word, since it is aligned to its size.
-    const std::size_t inside = sizeof(T) < word_size ? address % word_size : 0;
-    if ((address - inside) % word_size != 0)
+    if (address % std::min(sizeof(T), word_size) != 0)
         return false;
+    // A small member lies within one word, since it is aligned to its size.
+    const std::size_t inside = address % word_size;
     std::uint64_t words[(sizeof(T) + word_size - 1) / word_size];
     for (std::size_t i = 0; i < std::size(words); i++)
         if (!platform::mmu::checked_read(address - inside + i * word_size, words[i]))
@@ -94,15 +94,36 @@ KernelStack stack_around(std::uint64_t sp) {
             slot + platform::mmu::stack_slot_size};
 }
 
-TrapCost counters() {
-    return {platform::pmu::instructions_retired(), platform::pmu::cycles()};
-}
+/// A trap's body, and what the kernel itself notes while the world stands still.
+class Stop final : public stackshot::TrapBody {
+  public:
+    Stop(stackshot::TrapBody& body, std::uint64_t& time) : body_(body), time_(time) {}
+
+    void cpu_preflight(CpuIndex cpu) override { body_.cpu_preflight(cpu); }
+    void initiator(Quiesced& quiesced) override {
+        // Other CPUs look at it only for work this CPU hands out in body_.
+        time_ = machine::absolute_time();
+        for_each_cpu(quiesce().absent(quiesced), [this](CpuIndex cpu) {
+            CpuPosition position;
+            if (quiesce().position(cpu, position))
+                last_seen_[cpu] = position.registers.pc;
+        });
+        body_.initiator(quiesced);
+    }
+    void auxiliary(Quiesced& quiesced) override { body_.auxiliary(quiesced); }
+
+    /// Where an absent CPU was last seen: its PC, 0 if it never was.
+    std::uint64_t last_seen(CpuIndex cpu) const { return last_seen_[cpu]; }
+
+  private:
+    stackshot::TrapBody& body_;
+    std::uint64_t& time_;
+    std::array<std::uint64_t, max_cpus> last_seen_{};
+};
 
 class KernelSystem final : public stackshot::System {
   public:
     void initialize(const platform::Board& board);
-    void count_traps(bool on) { count_traps_ = on; }
-    TrapCost last_trap_cost() const { return last_trap_cost_; }
 
     const stackshot::SystemFacts& facts() const override { return facts_; }
     std::size_t task_count() override { return kernel::task_count(); }
@@ -144,10 +165,8 @@ class KernelSystem final : public stackshot::System {
     char build_version_[2 * 20 + 1] = {};
     std::uint64_t epoch_ = 0;
     Mutex mutex_{};
-    /// When the stop that is going on was asked for: threads that run have run until then.
+    /// When the world had stopped: threads that run have run until then.
     std::uint64_t trap_time_ = 0;
-    bool count_traps_ = false;
-    TrapCost last_trap_cost_{};
 };
 
 constinit KernelSystem the_system;
@@ -202,13 +221,12 @@ stackshot::TrapOutcome KernelSystem::trap(stackshot::TrapBody& body) {
         .fp = record->fp,
         .sp = reinterpret_cast<std::uint64_t>(__builtin_dwarf_cfa()),
     };
-    trap_time_ = machine::absolute_time();
-    const TrapCost before = count_traps_ ? counters() : TrapCost{};
-    const stackshot::TrapOutcome outcome = quiesce().stop(body, entry);
-    if (count_traps_) {
-        const TrapCost after = counters();
-        last_trap_cost_ = {after.instructions - before.instructions, after.cycles - before.cycles};
-    }
+    Stop stop(body, trap_time_);
+    const stackshot::TrapOutcome outcome = quiesce().stop(stop, entry);
+    for_each_cpu(outcome.absent, [&stop](CpuIndex cpu) {
+        console::print("stackshot: cpu %u did not answer the stop; last seen at pc %016lx\n", cpu,
+                       stop.last_seen(cpu));
+    });
     return outcome;
 }
 
@@ -374,14 +392,6 @@ stackshot::System& stackshot_system() {
 
 void initialize_stackshot_system(const platform::Board& board) {
     the_system.initialize(board);
-}
-
-void count_traps(bool on) {
-    the_system.count_traps(on);
-}
-
-TrapCost last_trap_cost() {
-    return the_system.last_trap_cost();
 }
 
 ThreadRef thread_on_cpu(CpuIndex cpu) {

@@ -19,14 +19,4 @@ void initialize_stackshot_system(const platform::Board& board);
 /// The thread on `cpu`; none if the CPU takes no part in scheduling. Inside a stop.
 stackshot::ThreadRef thread_on_cpu(CpuIndex cpu);
 
-/// What the last trap cost the CPU that asked for it: INST_RETIRED and cycles from its call of
-/// Quiesce::stop to its return. All zero unless platform::pmu::start() succeeded on that CPU and
-/// count_traps(true) was called.
-struct TrapCost {
-    std::uint32_t instructions = 0;
-    std::uint64_t cycles = 0;
-};
-void count_traps(bool on);
-TrapCost last_trap_cost();
-
 }  // namespace kernel

@@ -13,7 +13,8 @@
 #include "kernel/thread.hpp"
 
 // Threads print as much as they can while captures are sent over the same line. The test outside
-// looks whether each line and each capture arrived whole.
+// looks whether each line and each capture arrived whole, this one whether others can run
+// meanwhile.
 namespace kernel::selftest {
 namespace {
 
@@ -23,14 +24,18 @@ std::atomic<std::uint64_t> lines{0};
 
 void chatter(void* number) {
     for (std::uint64_t line = 0; !sent.load(std::memory_order_relaxed); line++) {
-        // With interrupts off as well: then the line is waited for by spinning.
-        const bool masked = line % 8 == 7;
-        const bool enabled = masked && machine::interrupts_disable();
         console::print("chatter %lu says %lu: the quick brown fox jumps over the lazy dog\n",
                        reinterpret_cast<std::uint64_t>(number), line);
-        if (masked)
-            machine::interrupts_restore(enabled);
         lines.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+/// Wants to run every millisecond, before all threads that are not the kernel's.
+std::atomic<std::uint64_t> turns{0};
+void tick(void*) {
+    while (!sent.load(std::memory_order_relaxed)) {
+        turns.fetch_add(1, std::memory_order_relaxed);
+        sleep_milliseconds(1);
     }
 }
 
@@ -46,15 +51,26 @@ void console_test(Verdict& verdict) {
         threads[i] = thread.value();
         thread_start(*threads[i]);
     }
-    const std::uint64_t count = boot_arguments().number("stackshot.count", 1);
-    for (std::uint64_t number = 1; number <= count; number++)
-        if (const auto error = capture_and_send(number); error != kcdata::KERN_SUCCESS)
+    auto ticking = thread_create(kernel_task(), "ticking", tick, nullptr,
+                                 {.priority = BASEPRI_KERNEL - 1, .joinable = true});
+    if (!ticking.ok())
+        return verdict.fail("no thread");
+    thread_start(*ticking.value());
+    // With one CPU the others have not run yet.
+    sleep_milliseconds(200);
+    const StackshotPlan plan = read_stackshot_plan(boot_arguments());
+    const std::uint64_t before = turns.load(std::memory_order_relaxed);
+    for (std::uint64_t number = 1; number <= plan.count; number++)
+        if (const auto error = capture_and_send(plan, number); error != kcdata::KERN_SUCCESS)
             verdict.fail("capture %lu: %s", number, kcdata::kern_return_name(error));
+    if (turns.load(std::memory_order_relaxed) == before)
+        verdict.fail("nobody else ran while %lu captures were sent", plan.count);
     sent.store(true, std::memory_order_relaxed);
     for (Thread* const thread : threads)
         thread_join(*thread);
+    thread_join(*ticking.value());
     console::print("console: %lu lines, %lu captures\n", lines.load(std::memory_order_relaxed),
-                   count);
+                   plan.count);
 }
 
 }  // namespace kernel::selftest

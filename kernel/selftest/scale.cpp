@@ -8,10 +8,9 @@
 #include "kernel/selftest/selftest.hpp"
 #include "kernel/selftest/waiting_tasks.hpp"
 #include "kernel/stackshot_system.hpp"
-#include "platform/arm64/cpu/pmu.hpp"
 #include "stackshot/stackshot.hpp"
 
-// Captures of many threads, and what each of them costs.
+// A capture of many threads.
 namespace kernel::selftest {
 namespace {
 
@@ -24,7 +23,6 @@ struct Capture {
     stackshot::Statistics statistics{};
     std::size_t size = 0;
     std::size_t tasks = 0, threads = 0;  ///< found in the finished buffer
-    TrapCost cost{};
 };
 
 std::uint64_t microseconds(std::uint64_t ticks) {
@@ -41,7 +39,6 @@ bool capture(Verdict& verdict, Capture& result) {
         verdict.fail("the capture failed: %s", kern_return_name(taken.error()));
         return false;
     }
-    result.cost = last_trap_cost();
     result.statistics = taken->statistics;
     result.size = taken->size;
     Reader reader(taken->data());
@@ -82,45 +79,6 @@ void scale_test(Verdict& verdict) {
         s.tasks, s.threads, s.frames, result.size, s.tries, __builtin_popcountll(s.workers),
         microseconds(s.prepare_time), microseconds(s.trap_time), microseconds(s.interrupts_off),
         microseconds(s.assemble_time));
-}
-
-void cost_test(Verdict& verdict) {
-    if (!platform::pmu::available() || !platform::pmu::start())
-        return verdict.fail("this CPU counts no instructions");
-    if (machine::online_cpus() != 1)
-        return verdict.fail("only with one CPU do instructions measure the trap alone");
-    count_traps(true);
-    // Three captures; from each to the next only threads come along, shallow ones, then deep ones.
-    constexpr std::size_t threads = 200;
-    constexpr std::size_t shallow = 4;
-    constexpr std::size_t deep = 24;
-    Capture before, with_shallow, with_deep;
-    if (!capture(verdict, before) ||
-        !start_waiting_tasks(verdict,
-                             {.tasks = 1, .threads_per_task = threads, .depth = shallow}) ||
-        !capture(verdict, with_shallow) ||
-        !start_waiting_tasks(verdict, {.tasks = 1, .threads_per_task = threads, .depth = deep}) ||
-        !capture(verdict, with_deep))
-        return;
-    const std::int64_t shallow_cost = static_cast<std::int64_t>(with_shallow.cost.instructions) -
-                                      static_cast<std::int64_t>(before.cost.instructions);
-    const std::int64_t deep_cost = static_cast<std::int64_t>(with_deep.cost.instructions) -
-                                   static_cast<std::int64_t>(with_shallow.cost.instructions);
-    const std::int64_t shallow_frames = static_cast<std::int64_t>(with_shallow.statistics.frames) -
-                                        static_cast<std::int64_t>(before.statistics.frames);
-    const std::int64_t deep_frames = static_cast<std::int64_t>(with_deep.statistics.frames) -
-                                     static_cast<std::int64_t>(with_shallow.statistics.frames);
-    if (deep_frames <= shallow_frames || deep_cost <= shallow_cost)
-        return verdict.fail("%ld frames took %ld instructions, %ld frames %ld (-icount is needed)",
-                            shallow_frames, shallow_cost, deep_frames, deep_cost);
-    const std::int64_t per_frame = (deep_cost - shallow_cost) / (deep_frames - shallow_frames);
-    const std::int64_t per_thread =
-        (shallow_cost - per_frame * shallow_frames) / static_cast<std::int64_t>(threads);
-    console::print(
-        "cost: %ld instructions a thread and %ld a frame in the trap; %zu bytes a thread "
-        "with %ld frames\n",
-        per_thread, per_frame, (with_shallow.size - before.size) / threads,
-        shallow_frames / static_cast<std::int64_t>(threads));
 }
 
 }  // namespace kernel::selftest

@@ -73,12 +73,7 @@ bool start_selftest() {
                        name->data());
         shut_down();
     }
-    auto thread =
-        thread_create(kernel_task(), "selftest", selftest::run, const_cast<selftest::Test*>(test),
-                      {.priority = BASEPRI_KERNEL, .joinable = false});
-    if (!thread.ok())
-        panic("no thread for the self test");
-    thread_start(*thread.value());
+    start_kernel_thread("selftest", selftest::run, const_cast<selftest::Test*>(test));
     return true;
 }
 

@@ -38,9 +38,9 @@ def costs_are_counted(unikernel):
     check(0 < frame < thread < 20000, line)
 
 
-def line_is_shared(unikernel):
+def line_is_shared(unikernel, smp):
     """Threads print while captures are sent: every line and every capture arrives whole."""
-    outcome = unikernel.self_test('console', '--count', 2)
+    outcome = unikernel.self_test('console', '--smp', smp, '--count', 2)
     check(outcome.status == 0 and outcome.kcdata, outcome.explain())
     unikernel.decode(outcome.kcdata)
     text = re.sub('\0[^\0]*\0', '', outcome.log)
@@ -86,7 +86,9 @@ def main():
              lambda: unikernel.self_test('scale'))
     tap.case('instructions in the trap are counted, by thread and by frame', costs_are_counted,
              unikernel)
-    tap.case('console lines and frames of captures do not split each other', line_is_shared, unikernel)
+    for smp in (1, 4):
+        tap.case(f'console lines and frames of captures do not split each other, at -smp {smp}',
+                 line_is_shared, unikernel, smp)
     tap.case('a panic says why and where, and names every CPU',
              dies, unikernel, 'panic', ['panic: on purpose'])
     tap.case('an unexpected exception shows its registers and where it happened',

@@ -52,6 +52,21 @@ void Pl011::write(std::span<const std::byte> bytes) {
     }
 }
 
+bool Pl011::try_write(std::byte byte) {
+    if ((registers_->UARTFR & UARTFR::TXFF) != 0)
+        return false;
+    registers_->UARTDR = static_cast<std::uint32_t>(byte);
+    return true;
+}
+
+void Pl011::unmask_transmit_interrupt() {
+    registers_->UARTIMSC = UARTIMSC::TXIM;
+}
+
+void Pl011::mask_interrupts() {
+    registers_->UARTIMSC = 0;
+}
+
 void Pl011::flush() {
     if (present())
         (void)timer::wait_until([this] { return (registers_->UARTFR & UARTFR::BUSY) == 0; });

@@ -8,7 +8,7 @@ namespace platform {
 
 struct Pl011Registers;
 
-/// A PL011 UART, polled [DDI 0183]. Callers serialize its use.
+/// A PL011 UART [DDI 0183]. Callers serialize its use.
 class Pl011 {
   public:
     constexpr Pl011() = default;
@@ -24,6 +24,14 @@ class Pl011 {
     /// not send (there is nobody to tell): from then on what finds no room is dropped at once,
     /// until there is room again.
     void write(std::span<const std::byte> bytes);
+
+    /// Sends one byte, if the FIFO has room for it; returns whether it had. There is a PL011.
+    bool try_write(std::byte byte);
+    /// Lets the interrupt come once the FIFO, having been fuller, is down to the level of UARTIFLS
+    /// (half of it, unless the firmware says otherwise), at once if that has been. It stays raised
+    /// until mask_interrupts(). There is a PL011.
+    void unmask_transmit_interrupt();
+    void mask_interrupts();
 
     /// Waits until the last bit is on the line; a second at most.
     void flush();

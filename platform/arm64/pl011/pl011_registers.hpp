@@ -45,6 +45,10 @@ inline constexpr std::uint32_t TXE = 1u << 8;
 inline constexpr std::uint32_t RXE = 1u << 9;
 }  // namespace UARTCR
 
+namespace UARTIMSC {
+inline constexpr std::uint32_t TXIM = 1u << 5;
+}  // namespace UARTIMSC
+
 namespace UARTICR {
 inline constexpr std::uint32_t all = 0x7ff;
 }  // namespace UARTICR
