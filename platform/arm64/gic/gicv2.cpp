@@ -74,6 +74,7 @@ GicStatus GicV2::initialize_cpu() {
     gicd_->ICACTIVER[0] = all;
     for (std::uint32_t intid = 0; intid < 32; ++intid)
         gicd_->IPRIORITYR[intid] = default_interrupt_priority;
+    gicd_->ICFGR[1] = 0;           // PPIs are levels, the timers' above all
     gicd_->ISENABLER[0] = 0xffff;  // the SGIs
 
     gicc_->PMR = lowest_priority_mask;
@@ -87,17 +88,13 @@ GicStatus GicV2::enable(Intid intid) {
     return GicStatus::ok;
 }
 
-GicStatus GicV2::disable(Intid intid) {
-    gicd_->ICENABLER[intid.value() / 32] = 1u << (intid.value() % 32);
-    return GicStatus::ok;
-}
-
 void GicV2::set_priority(Intid intid, std::uint8_t priority) {
     gicd_->IPRIORITYR[intid.value()] = priority;
 }
 
 AcknowledgedInterrupt GicV2::acknowledge() {
     const std::uint32_t iar = gicc_->IAR;
+    after_acknowledge();
     return {Intid(GICC_IAR::interrupt_id(iar)), iar};
 }
 

@@ -48,8 +48,9 @@ GicStatus GicV3::initialize_distributor() {
     if (revision != 3 && revision != 4)
         return GicStatus::unknown_version;
 
-    // Off while it is set up; ARE must not change while a group is enabled [IHI 0069 12.9.4].
-    gicd_->CTLR = 0;
+    // Off while it is set up. ARE_NS must not change while a group is enabled, and if firmware has
+    // set it, not back to 0 either [IHI 0069 12.9.4].
+    gicd_->CTLR = gicd_->CTLR & GICD_CTLR::ARE_NS;
     if (const GicStatus status = wait_for_distributor(); status != GicStatus::ok)
         return status;
     gicd_->CTLR = GICD_CTLR::ARE_NS;
@@ -111,6 +112,7 @@ GicStatus GicV3::initialize_cpu() {
     gicr->sgi.IGROUPR0 = all;
     for (volatile std::uint8_t& priority : gicr->sgi.IPRIORITYR)
         priority = default_interrupt_priority;
+    gicr->sgi.ICFGR[1] = 0;         // PPIs are levels, the timers' above all
     gicr->sgi.ISENABLER0 = 0xffff;  // the SGIs
     if (!write_done(gicr->rd))
         return GicStatus::redistributor_write_pending;
@@ -119,6 +121,8 @@ GicStatus GicV3::initialize_cpu() {
     cpu::isb();  // The other ICC_ registers exist for us from here on.
     if ((READ_SYSREG(icc_sre_el1) & ICC_SRE_EL1::SRE) == 0)
         return GicStatus::no_system_registers;
+    // An interrupt that was active when firmware left would keep its priority from us.
+    WRITE_SYSREG(icc_ap1r0_el1, 0);
     WRITE_SYSREG(icc_pmr_el1, lowest_priority_mask);
     WRITE_SYSREG(icc_bpr1_el1, 0);
     WRITE_SYSREG(icc_ctlr_el1, 0);  // EOImode 0: end() drops the priority and deactivates.
@@ -140,19 +144,6 @@ GicStatus GicV3::enable(Intid intid) {
     return write_done(gicr->rd) ? GicStatus::ok : GicStatus::redistributor_write_pending;
 }
 
-GicStatus GicV3::disable(Intid intid) {
-    const std::uint32_t mask = 1u << (intid.value() % 32);
-    if (!intid.is_private()) {
-        gicd_->ICENABLER[intid.value() / 32] = mask;
-        return wait_for_distributor();
-    }
-    volatile GICR* const gicr = redistributor();
-    if (gicr == nullptr)
-        return GicStatus::no_redistributor;
-    gicr->sgi.ICENABLER0 = mask;
-    return write_done(gicr->rd) ? GicStatus::ok : GicStatus::redistributor_write_pending;
-}
-
 void GicV3::set_priority(Intid intid, std::uint8_t priority) {
     if (!intid.is_private())
         gicd_->IPRIORITYR[intid.value()] = priority;
@@ -162,9 +153,7 @@ void GicV3::set_priority(Intid intid, std::uint8_t priority) {
 
 AcknowledgedInterrupt GicV3::acknowledge() {
     const auto iar = static_cast<std::uint32_t>(READ_SYSREG(icc_iar1_el1));
-    // The acknowledge is done before the handler touches the device [IHI 0069 8.2.11 recommends
-    // it].
-    cpu::dsb_sy();
+    after_acknowledge();
     return {Intid(iar & 0xff'ffff), iar};
 }
 

@@ -15,7 +15,6 @@ class GicV3 final : public InterruptController {
     GicStatus initialize_distributor() override;
     GicStatus initialize_cpu() override;
     GicStatus enable(Intid intid) override;
-    GicStatus disable(Intid intid) override;
     void set_priority(Intid intid, std::uint8_t priority) override;
     AcknowledgedInterrupt acknowledge() override;
     void end(AcknowledgedInterrupt interrupt) override;

@@ -51,7 +51,7 @@ inline constexpr std::uint32_t RWP = 1u << 31;
 }  // namespace GICD_CTLR
 
 namespace GICD_TYPER {
-/// INTIDs from 0 on that the distributor has, special ones included.
+/// INTIDs from 0 on that the distributor has, special ones not included.
 constexpr std::uint32_t intids(std::uint32_t value) {
     const std::uint32_t count = 32 * ((value & 0x1f) + 1);
     return count < 1020 ? count : 1020;

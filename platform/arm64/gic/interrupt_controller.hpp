@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "platform/arm64/cpu/barrier.hpp"
 #include "platform/arm64/devicetree/board.hpp"
 #include "platform/arm64/types.hpp"
 
@@ -44,7 +45,6 @@ class InterruptController {
 
     // Interrupts off. For private interrupts: those of the calling CPU.
     [[nodiscard]] virtual GicStatus enable(Intid intid) = 0;
-    [[nodiscard]] virtual GicStatus disable(Intid intid) = 0;
     virtual void set_priority(Intid intid, std::uint8_t priority) = 0;
 
     /// The most urgent pending interrupt, now active; intid.is_special() if there is none.
@@ -61,6 +61,11 @@ class InterruptController {
 
   protected:
     ~InterruptController() = default;
+
+    /// Behind the read of an IAR. Nothing the handler reads is read before it: the sender's stores
+    /// are visible only to what comes after. And cache or TLB maintenance that the interrupted
+    /// thread has begun is complete before it can go on, without its own DSB, on another CPU.
+    static void after_acknowledge() { cpu::dsb_sy(); }
 };
 
 /// Makes the controller the board has the one interrupt_controller() returns, and initializes its
