@@ -68,14 +68,6 @@ struct Uart {
     constexpr bool present() const { return registers.size != 0; }
 };
 
-/// The generic timer's PPIs; special Intids where the tree has none.
-struct TimerInterrupts {
-    Intid secure_physical{};
-    Intid physical{};
-    Intid virtual_{};
-    Intid hypervisor{};
-};
-
 /// What the device tree says about the machine we run on, as one plain value.
 struct Board {
     static constexpr std::size_t max_cpus = 64;
@@ -93,7 +85,8 @@ struct Board {
     Conduit psci_conduit = Conduit::none;
     Gic gic{};
     Uart uart{};
-    TimerInterrupts timer{};
+    /// PPI of the generic timer's EL1 virtual timer; special if the tree has none.
+    Intid virtual_timer{};
     /// /chosen `bootargs`; empty if absent. Points into the device tree.
     const char* bootargs = "";
 };

@@ -474,14 +474,12 @@ class Parser {
         const int node = find_compatible("arm,armv8-timer");
         if (node < 0)
             return true;
-        const auto by_name = [&](const char* name, std::size_t place) -> Intid {
-            if (!property(node, "interrupt-names").exists())
-                return interrupt(node, place);
-            const int named = fdt_stringlist_search(fdt_, node, "interrupt-names", name);
-            return named < 0 ? Intid{} : interrupt(node, static_cast<std::size_t>(named));
-        };
-        board_.timer = {by_name("sec-phys", 0), by_name("phys", 1), by_name("virt", 2),
-                        by_name("hyp-phys", 3)};
+        // Without names: secure physical, physical, virtual, hypervisor.
+        int place = 2;
+        if (property(node, "interrupt-names").exists())
+            place = fdt_stringlist_search(fdt_, node, "interrupt-names", "virt");
+        if (place >= 0)
+            board_.virtual_timer = interrupt(node, static_cast<std::size_t>(place));
         return true;
     }
 

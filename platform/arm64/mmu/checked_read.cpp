@@ -19,8 +19,10 @@ std::uint64_t address_of(const char* symbol) {
 }  // namespace
 
 bool checked_read(std::uint64_t address, std::uint64_t& value) {
-    // Not left to the MMU: an aligned word cannot be half readable.
-    return address % sizeof(value) == 0 && checked_read_word(address, value);
+    // Not left to the MMU: an aligned word cannot be half readable, and a read of a device register
+    // can do something to the device.
+    return address % sizeof(value) == 0 && !(address >= device_base && address < device_end) &&
+           checked_read_word(address, value);
 }
 
 bool fix_up_checked_read(ExceptionFrame& frame) {

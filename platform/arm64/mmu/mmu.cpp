@@ -87,8 +87,6 @@ const char* name(Status status) {
             return "not page aligned";
         case Status::already_mapped:
             return "already mapped";
-        case Status::not_mapped:
-            return "not mapped";
         case Status::no_table_page:
             return "no page for a translation table";
         case Status::no_address_space:
@@ -104,25 +102,8 @@ void set_table_page_source(TablePageSource source) {
 Status map_pages(std::uint64_t address, PhysicalAddress physical, std::size_t size) {
     if (address < vm_base || address >= vm_end || size > vm_end - address)
         return Status::no_address_space;
-    // Only pages: unmap_pages() does not cut blocks.
-    Status status = Status::ok;
-    for (std::size_t done = 0; done < size && status == Status::ok; done += page_size)
-        status = editor().map(address + done, physical + done, page_size, attributes::data);
+    const Status status = editor().map(address, physical, size, attributes::data);
     publish();
-    return status;
-}
-
-Status unmap_pages(std::uint64_t address, std::size_t size) {
-    if (address < vm_base || address >= vm_end || size > vm_end - address)
-        return Status::no_address_space;
-    const Status status = editor().unmap_pages(address, size);
-    // The invalid entries are there before the invalidation, and that is complete on every CPU
-    // before the caller uses the memory for something else.
-    cpu::dsb_ishst();
-    for (std::size_t done = 0; done < size; done += page_size)
-        asm volatile("tlbi vaae1is, %0" ::"r"(field(address + done, 55, 12)) : "memory");
-    cpu::dsb_ish();
-    cpu::isb();
     return status;
 }
 

@@ -17,12 +17,9 @@ using TablePageSource = void* (*)();
 void set_table_page_source(TablePageSource source);
 
 /// Maps pages of RAM at `address` in [vm_base, vm_end) readable and writable, not executable. The
-/// mapping can be used on every CPU when this returns. Parts already done stay on an error.
+/// mapping can be used on every CPU when this returns, and is for good. Parts already done stay on
+/// an error.
 [[nodiscard]] Status map_pages(std::uint64_t address, PhysicalAddress physical, std::size_t size);
-
-/// Takes a mapping away from every CPU (TLB maintenance broadcast and complete on return). Tables
-/// are kept.
-[[nodiscard]] Status unmap_pages(std::uint64_t address, std::size_t size);
 
 /// Maps device registers (Device-nGnRE) and returns the address of the first; empty if there are no
 /// table pages or addresses left. `physical` and `size` need not be page aligned. For good.
@@ -35,7 +32,8 @@ void set_table_page_source(TablePageSource source);
 /// What is mapped at `address`, as this CPU translates it for a read (AT S1E1R); empty if nothing.
 std::optional<PhysicalAddress> translate(std::uint64_t address);
 
-/// Reads the 8 bytes at `address` (8-byte aligned); false if that faults. Any context.
+/// Reads the 8 bytes at `address` (8-byte aligned); false if that faults or is a device's. Any
+/// context.
 [[nodiscard]] bool checked_read(std::uint64_t address, std::uint64_t& value);
 
 }  // namespace platform::mmu

@@ -9,7 +9,6 @@ enum class Status : std::uint8_t {
     ok,
     misaligned,        ///< an address or size is not a multiple of a page
     already_mapped,    ///< something else is mapped there
-    not_mapped,        ///< nothing is mapped there, or not by pages
     no_table_page,     ///< the source of table pages has none left
     no_address_space,  ///< outside of the region, or the region is used up
 };

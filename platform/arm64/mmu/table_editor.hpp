@@ -15,8 +15,7 @@ namespace platform::mmu {
 ///     std::optional<PhysicalAddress> new_table();    // zeroed
 ///
 /// so that the same code runs before the MMU is on, after it, and in host tests. Entries only go
-/// from invalid to valid and back, never from one valid value to another, so no break-before-make
-/// is needed; barriers and TLB maintenance are the caller's.
+/// from invalid to valid, so that no TLB holds one that changes; barriers are the caller's.
 template <typename Memory>
 class TableEditor {
   public:
@@ -38,26 +37,6 @@ class TableEditor {
             address += done;
             physical = physical + done;
             size -= done;
-        }
-        return Status::ok;
-    }
-
-    /// Makes pages invalid that map() made. Blocks are not cut: not_mapped.
-    Status unmap_pages(std::uint64_t address, std::uint64_t size) {
-        if ((address | size) % entry_size(3) != 0)
-            return Status::misaligned;
-        for (const std::uint64_t end = address + size; address != end; address += entry_size(3)) {
-            Descriptor* table = memory_.table(root_);
-            for (unsigned level = 0; level < 3; ++level) {
-                const Descriptor entry = load(table[entry_index(address, level)]);
-                if (!is_table(entry, level))
-                    return Status::not_mapped;
-                table = memory_.table(output_address(entry));
-            }
-            Descriptor& entry = table[entry_index(address, 3)];
-            if (!is_valid(load(entry)))
-                return Status::not_mapped;
-            store(entry, 0);
         }
         return Status::ok;
     }

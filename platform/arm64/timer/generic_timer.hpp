@@ -26,7 +26,7 @@ inline std::uint64_t frequency() {
 
 /// The timer's interrupt; special if the board has none.
 inline Intid interrupt(const Board& board) {
-    return board.timer.virtual_;
+    return board.virtual_timer;
 }
 
 /// Asserts the interrupt, a level, once ticks() reaches `deadline` until set_deadline() names a

@@ -138,26 +138,6 @@ TEST_CASE("What is mapped already the same way can stay, and is filled around") 
           Status::ok);
 }
 
-TEST_CASE("Pages are taken away one by one; blocks and holes are not") {
-    Space space;
-    REQUIRE(space.editor.map(base, PhysicalAddress(0x1000), 0x4000, attributes::data) ==
-            Status::ok);
-    CHECK(space.editor.unmap_pages(base + 0x1000, 0x2000) == Status::ok);
-    CHECK(space.at(base));
-    CHECK_FALSE(space.at(base + 0x1000));
-    CHECK_FALSE(space.at(base + 0x2fff));
-    CHECK(space.at(base + 0x3000));
-    CHECK(space.editor.unmap_pages(base + 0x1000, 0x1000) == Status::not_mapped);
-    CHECK(space.editor.unmap_pages(base + 0x4000'0000, 0x1000) == Status::not_mapped);
-    REQUIRE(space.editor.map(base + 0x20'0000, PhysicalAddress(0), 0x20'0000, attributes::data) ==
-            Status::ok);
-    CHECK(space.editor.unmap_pages(base + 0x20'0000, 0x1000) == Status::not_mapped);
-    // The place can be used again.
-    CHECK(space.editor.map(base + 0x1000, PhysicalAddress(0x9000), 0x1000, attributes::data) ==
-          Status::ok);
-    CHECK(space.at(base + 0x1000)->physical == 0x9000);
-}
-
 TEST_CASE("Without a page for a table mapping fails, at each place it could") {
     for (std::size_t room = 1; room < 4; ++room) {
         Space space;
@@ -179,14 +159,13 @@ TEST_CASE("Addresses and sizes are whole pages") {
           Status::misaligned);
     CHECK(space.editor.map(base, PhysicalAddress(0), 0x1008, attributes::data) ==
           Status::misaligned);
-    CHECK(space.editor.unmap_pages(base, 8) == Status::misaligned);
 }
 
 TEST_CASE("Random mappings of pages agree with a plain map") {
     Space space;
     std::map<std::uint64_t, std::uint64_t> model;
     std::mt19937_64 random(7);
-    for (int round = 0; round < 5000; ++round) {
+    for (int round = 0; round < 200; ++round) {
         // A small space that crosses table boundaries at every level.
         const std::uint64_t regions[] = {base, base + (std::uint64_t{1} << 30) - 0x8000,
                                          base + (std::uint64_t{1} << 39) - 0x8000};
@@ -197,9 +176,6 @@ TEST_CASE("Random mappings of pages agree with a plain map") {
                 space.editor.map(address, PhysicalAddress(physical), 0x1000, attributes::data);
             CHECK(status == (model.contains(address) ? Status::already_mapped : Status::ok));
             model.try_emplace(address, physical);
-        } else {
-            const Status status = space.editor.unmap_pages(address, 0x1000);
-            CHECK(status == (model.erase(address) ? Status::ok : Status::not_mapped));
         }
         const auto found = space.at(address);
         REQUIRE(found.has_value() == model.contains(address));
