@@ -2,6 +2,8 @@
 // on to the address we are linked at. Until then we run where we were loaded, with the MMU and data cache
 // off; x0 to x18 are scratch.
 
+#include "platform/arm64/cpu/secondary_offsets.hpp"
+
 .macro address register, symbol
     adrp    \register, \symbol
     add     \register, \register, :lo12:\symbol
@@ -13,6 +15,13 @@
     mov     x30, xzr
 .endm
 
+// To where they are still mapped when we have left the identity map.
+.macro move_early_vectors
+    ldr     x0, =early_vectors
+    msr     vbar_el1, x0
+    isb
+.endm
+
 device_tree .req x19
 index       .req x19
 entry_el    .req x20
@@ -21,10 +30,15 @@ start       .req x21
     .section .head, "ax", %progbits
     .global turn_mmu_on
 // x0: SCTLR_EL1, x1: where to go on. This page is mapped at its own address too.
+    .type turn_mmu_on, %function
 turn_mmu_on:
+    .cfi_startproc
+    .cfi_undefined x30
     msr     sctlr_el1, x0
     isb
     br      x1
+    .cfi_endproc
+    .size turn_mmu_on, . - turn_mmu_on
 
     .section .text.entry, "ax", %progbits
     .global primary_entry
@@ -61,6 +75,7 @@ primary_entry:
     ldr     x1, =primary_high
     b       turn_mmu_on
 primary_high:
+    move_early_vectors
     ldr     x0, =boot_stack_top
     begin_stack x0
     mov     x0, device_tree
@@ -78,7 +93,7 @@ secondary_entry:
     msr     spsel, #1
     mrs     x0, mpidr_el1
     bfi     x0, xzr, #24, #7                // not affinity: U, RES0, MT
-    orr     x0, x0, #1 << 31                // secondary_key()
+    orr     x0, x0, #1 << SECONDARY_KEY_BIT // secondary_key()
     address x1, secondary_mpidrs
     mov     index, xzr
 .Lnext_cpu:
@@ -86,31 +101,32 @@ secondary_entry:
     cmp     x2, x0
     b.eq    .Lfound
     add     index, index, #1
-    cmp     index, #64
+    cmp     index, #SECONDARY_COUNT
     b.lo    .Lnext_cpu
 .Lnobody_asked_for_us:
     wfi
     b       .Lnobody_asked_for_us
 .Lfound:
-    address x0, secondary_early_stacks + 1024
-    add     x0, x0, index, lsl #10
+    address x0, secondary_early_stacks + (1 << EARLY_STACK_LOG2_SIZE)
+    add     x0, x0, index, lsl #EARLY_STACK_LOG2_SIZE
     begin_stack x0
     bl      enter_el1
     bl      prepare_translation
     ldr     x1, =secondary_high
     b       turn_mmu_on
 secondary_high:
+    move_early_vectors
     ldr     start, =secondary_starts
-    mov     x1, #24
+    mov     x1, #SECONDARY_START_SIZE
     madd    start, index, x1, start
-    ldr     x0, [start]
+    ldr     x0, [start, #SECONDARY_START_STACK_TOP]
     begin_stack x0
     mov     x0, start
     bl      boot_secondary
     .cfi_endproc
     .size secondary_entry, . - secondary_entry
 
-// An exception before the MMU is on can be told to nobody: the CPU stays where a debugger finds it.
+// An exception before machine::adopt_cpu() can be told to nobody: the CPU stays where a debugger finds it.
     .balign 2048
     .global early_vectors
 early_vectors:

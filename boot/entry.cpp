@@ -9,6 +9,7 @@
 #include "kernel/main.hpp"
 #include "platform/arm64/cpu/hints.hpp"
 #include "platform/arm64/cpu/identity.hpp"
+#include "platform/arm64/cpu/interrupts.hpp"
 #include "platform/arm64/cpu/secondary.hpp"
 #include "platform/arm64/devicetree/devicetree.hpp"
 #include "platform/arm64/exception/handlers.hpp"
@@ -48,8 +49,10 @@ void start_uart() {
         return;
     if (const auto registers =
             mmu::map_device(board.uart.registers.base, board.uart.registers.size)) {
-        console_uart() = Pl011(*registers, board.uart.clock);
-        console_uart().initialize(board.uart.baud);
+        Pl011 uart(*registers, board.uart.clock);
+        uart.initialize(board.uart.baud);
+        // Last: what goes wrong up to here is not to be told to a port that may have caused it.
+        console_uart() = uart;
     }
 }
 
@@ -64,8 +67,8 @@ void start_uart() {
 /// `device_tree`: x0 as the boot loader gave it. `entry_el`: the level it entered us at.
 extern "C" [[noreturn]] void boot_main(std::uint64_t device_tree, std::uint64_t entry_el) {
     std::memset(bss_start, 0, static_cast<std::size_t>(bss_end - bss_start));
-    install_vectors();
     set_overflow_stack(reinterpret_cast<std::uint64_t>(boot_overflow_stack_top));
+    kernel::adopt_boot_cpu();
     mmu::leave_identity_map();
 
     const PhysicalAddress tree(device_tree);
@@ -74,7 +77,10 @@ extern "C" [[noreturn]] void boot_main(std::uint64_t device_tree, std::uint64_t 
         cpu::halt();  // x0 is no device tree: there is nothing we know of the machine, no UART
                       // either.
     const DevicetreeResult result = read_device_tree(tree, tree_size);
+    psci::initialize(board.psci_conduit);
     start_uart();
+    // Now there is a way to report one, be it one that firmware left pending.
+    cpu::serrors_enable();
     if (!result.ok())
         stop("device tree", name(result.status), result.where.data());
     if (!set_boot_cpu(board, cpu::current_mpidr()))
@@ -83,14 +89,12 @@ extern "C" [[noreturn]] void boot_main(std::uint64_t device_tree, std::uint64_t 
         stop("mapping RAM", mmu::name(status));
     if (!mmu::checked_read_intact())
         stop("image", "the code of checked_read is not where its fix-up looks for it");
-    psci::initialize(board.psci_conduit);
     report_board(board, entry_el);
     kernel::kernel_main(board);
 }
 
 /// From entry.S on a secondary: as above, on its own stack.
 extern "C" [[noreturn]] void boot_secondary(const SecondaryStart& start) {
-    install_vectors();
     set_overflow_stack(start.overflow_stack_top);
     mmu::leave_identity_map();
     kernel_secondary_main(start.argument);

@@ -57,11 +57,14 @@ void drop_to_el1() {
         "msr elr_el2, x9\n\t"
         "msr spsr_el2, %0\n\t"
         "isb\n\t"
-        "eret\n"
+        "eret\n\t"
+        // Nothing is executed behind an ERET, nor speculated.
+        "dsb nsh\n\t"
+        "isb\n"
         "1:"
         :
         : "r"(SPSR::DAIF | SPSR::EL1h)
-        : "x9", "memory");
+        : "x9", "cc", "memory");
 }
 
 }  // namespace
@@ -77,6 +80,7 @@ extern "C" std::uint64_t enter_el1() {
     WRITE_SYSREG(sctlr_el1, SCTLR_EL1::off);
     WRITE_SYSREG(vbar_el1, reinterpret_cast<std::uint64_t>(early_vectors));
     WRITE_SYSREG(cpacr_el1, CPACR_EL1::FPEN_no_trap);
+    WRITE_SYSREG(tpidr_el1, 0);  // per_cpu_pointer()
     WRITE_SYSREG(mdscr_el1, 0);  // no single step or breakpoints of whoever ran before
     cpu::isb();
     if (el == 2)

@@ -51,9 +51,14 @@ void report_board(const Board& board, std::uint64_t entry_el) {
     if (board.psci_conduit == Conduit::none) {
         text << ", no PSCI\r\n";
     } else {
-        const auto version = static_cast<std::uint32_t>(psci::version());
-        text << ", PSCI " << std::uint64_t{version >> 16} << "." << std::uint64_t{version & 0xffff}
-             << " by " << (board.psci_conduit == Conduit::hvc ? "hvc" : "smc") << "\r\n";
+        const std::int32_t answer = psci::version();
+        const auto version = static_cast<std::uint32_t>(answer);
+        text << ", PSCI ";
+        if (answer < 0)
+            text << "of unknown version (" << psci::name(static_cast<psci::Status>(answer)) << ")";
+        else
+            text << std::uint64_t{version >> 16} << "." << std::uint64_t{version & 0xffff};
+        text << " by " << (board.psci_conduit == Conduit::hvc ? "hvc" : "smc") << "\r\n";
     }
     (text << "boot: entered at EL" << entry_el << " on CPU ").hex(cpu::current_mpidr().value());
     (text << ", image at ").hex(image::load_address().value());

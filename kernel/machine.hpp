@@ -31,8 +31,11 @@ namespace machine {
 
 /// The CPU this runs on. With interrupts on the answer may be stale at once.
 CpuIndex current_cpu();
-/// CPUs that are online and answer interrupts.
+/// CPUs that are online and answer interrupts. In one total order with announce_online() and all
+/// other sequentially consistent accesses.
 CpuMask online_cpus();
+/// Adds this CPU to online_cpus(). For Quiesce::admit().
+void announce_online();
 
 /// Whether IRQs are unmasked on this CPU.
 bool interrupts_enabled();

@@ -10,6 +10,7 @@
 #include "platform/arm64/cpu/hints.hpp"
 #include "platform/arm64/cpu/identity.hpp"
 #include "platform/arm64/cpu/interrupts.hpp"
+#include "platform/arm64/exception/handlers.hpp"
 #include "platform/arm64/timer/generic_timer.hpp"
 
 namespace kernel::machine {
@@ -32,6 +33,8 @@ void adopt_cpu(CpuIndex index) {
     Cpu& self = cpu_at(index);
     self.index = index;
     cpu::set_per_cpu_pointer(&self);
+    // An exception is reported with the CPU it was taken on, so not before that is known.
+    platform::install_vectors();
 }
 
 void initialize_interrupts(const platform::Board& board) {
@@ -55,8 +58,7 @@ platform::GicStatus initialize_cpu_interrupts() {
 }
 
 void announce_online() {
-    // Release: whoever sees this CPU online sees what it set up.
-    online.fetch_or(bit_of(current_cpu()), std::memory_order_release);
+    online.fetch_or(bit_of(current_cpu()), std::memory_order_seq_cst);
 }
 
 platform::Intid timer_interrupt() {
@@ -68,7 +70,7 @@ CpuIndex current_cpu() {
 }
 
 CpuMask online_cpus() {
-    return online.load(std::memory_order_acquire);
+    return online.load(std::memory_order_seq_cst);
 }
 
 bool interrupts_enabled() {
@@ -122,6 +124,9 @@ void send_reschedule(CpuIndex target) {
 }
 
 void send_stop(CpuMask targets) {
+    // A panic sends it whatever there is; before the interrupt controller is found there is nobody.
+    if (targets == 0)
+        return;
     std::array<platform::Mpidr, max_cpus> mpidrs;
     std::size_t count = 0;
     for (CpuIndex target = 0; target < the_board->cpus.size(); target++)

@@ -11,16 +11,14 @@ namespace kernel::machine {
 inline constexpr platform::Intid reschedule_sgi = platform::Intid::sgi(0);
 inline constexpr platform::Intid stop_sgi = platform::Intid::sgi(1);
 
-/// The calling CPU is `cpu` from now on. First thing on every CPU.
+/// The calling CPU is `cpu` from now on, and its exceptions come to our vectors. First thing on
+/// every CPU, whose overflow stack is set.
 void adopt_cpu(CpuIndex cpu);
 /// Finds the board's interrupt controller and timer. Once, on the boot CPU; the board lives as long
 /// as the system. Panics if there are none: nothing works without.
 void initialize_interrupts(const platform::Board& board);
 /// This CPU's interrupts: SGIs and the timer's. Interrupts off.
 [[nodiscard]] platform::GicStatus initialize_cpu_interrupts();
-/// This CPU answers interrupts from now on, and is in online_cpus().
-void announce_online();
-
 /// The timer's interrupt.
 platform::Intid timer_interrupt();
 

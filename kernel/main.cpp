@@ -57,8 +57,11 @@ void adopt_boot_context() {
 
 }  // namespace
 
-void kernel_main(const platform::Board& board) {
+void adopt_boot_cpu() {
     machine::adopt_cpu(0);
+}
+
+void kernel_main(const platform::Board& board) {
     boot_arguments() = BootArguments(board.bootargs, complain);
     configure_panic(boot_arguments());
     configure_quiesce(boot_arguments());
@@ -68,7 +71,7 @@ void kernel_main(const platform::Board& board) {
     machine::initialize_interrupts(board);
     if (const auto status = machine::initialize_cpu_interrupts(); status != platform::GicStatus::ok)
         panic("interrupt controller: %s", platform::name(status));
-    machine::announce_online();
+    quiesce().admit();
     initialize_stackshot_system(board);
 
     initialize_kernel_task();

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kernel/boot_arguments.hpp"
+#include "kernel/callers_registers.hpp"
 #include "kernel/console.hpp"
 #include "kernel/machine.hpp"
 #include "kernel/quiesce.hpp"
@@ -30,9 +31,10 @@ using console::print;
 void print_backtrace(StoppedForGood& stopped, const stackshot::Registers& registers,
                      bool interrupted) {
     // Every stack is the upper half of a slot (platform/arm64/mmu/layout.hpp). The frame pointer
-    // names it: after an overflow the stack pointer is already outside.
-    const std::uint64_t slot =
-        (registers.fp != 0 ? registers.fp : registers.sp) & ~(platform::mmu::stack_slot_size - 1);
+    // names it: after an overflow the stack pointer is already outside. An empty stack's is its
+    // end, which lies in the next slot.
+    const std::uint64_t slot = (registers.fp != 0 ? registers.fp : registers.sp - 1) &
+                               ~(platform::mmu::stack_slot_size - 1);
     stackshot::StackFacts facts;
     facts.registers = registers;
     facts.interrupted = interrupted;
@@ -68,10 +70,13 @@ void print_cpu(StoppedForGood& stopped, CpuIndex cpu) {
 
 [[noreturn]] void finish() {
     console::flush();
-    if (panic_action == PanicAction::off)
-        platform::psci::system_off();
-    else if (panic_action == PanicAction::reset)
-        platform::psci::system_reset();
+    if (panic_action != PanicAction::halt) {
+        const bool off = panic_action == PanicAction::off;
+        const platform::psci::Status status =
+            off ? platform::psci::system_off() : platform::psci::system_reset();
+        print("PSCI %s: %s; halting\n", off ? "SYSTEM_OFF" : "SYSTEM_RESET",
+              platform::psci::name(status));
+    }
     machine::halt();
 }
 
@@ -117,14 +122,7 @@ void configure_panic(BootArguments& arguments) {
 }
 
 void panic(const char* format, ...) {
-    const auto* const record =
-        static_cast<const platform::FrameRecord*>(__builtin_frame_address(0));
-    const stackshot::Registers entry{
-        .pc = record->lr,
-        .lr = 0,
-        .fp = record->fp,
-        .sp = reinterpret_cast<std::uint64_t>(__builtin_dwarf_cfa()),
-    };
+    const stackshot::Registers entry = callers_registers();
     // The CPU that panics goes on alone: from here on nobody else touches anything.
     StoppedForGood stopped = quiesce().stop_for_panic(entry);
     std::va_list arguments;

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "kernel/boot_arguments.hpp"
+#include "kernel/callers_registers.hpp"
 #include "kernel/panic.hpp"
 
 namespace kernel {
@@ -46,6 +47,20 @@ bool PositionCell::load(stackshot::Registers& registers, bool& interrupted) cons
     registers.sp = sp_.load(std::memory_order_acquire);
     interrupted = interrupted_.load(std::memory_order_acquire) != 0;
     return before != 0 && before % 2 == 0 && sequence_.load(std::memory_order_relaxed) == before;
+}
+
+// Not inlined, for it to have a caller.
+[[gnu::noinline]] void Quiesce::admit() {
+    CHECK(!machine::interrupts_enabled());
+    const CpuIndex self = machine::current_cpu();
+    slots_[self].position.store(callers_registers(), false);
+    acquire(self);
+    // A panic waits for no owner. Either it sees this CPU online, and its SGI too, or this CPU sees
+    // the panic below: both are a store and then a load, all sequentially consistent.
+    machine::announce_online();
+    park_where_positioned();
+    // Release, by way of the owner: the next stop sees this CPU.
+    release();
 }
 
 stackshot::TrapOutcome Quiesce::stop(stackshot::TrapBody& body, const stackshot::Registers& entry) {
@@ -106,8 +121,7 @@ stackshot::TrapOutcome Quiesce::stop(stackshot::TrapBody& body, const stackshot:
         panic("quiesce: %u stopped CPUs did not resume",
               not_resumed_.load(std::memory_order_relaxed));
 
-    owner_.store(no_cpu, std::memory_order_release);
-    machine::send_event();
+    release();
     const std::uint64_t interrupts_off = machine::absolute_time() - start;
     machine::interrupts_restore(enabled);
     return {(others & ~absent) | bit_of(self), absent, interrupts_off};
@@ -139,7 +153,7 @@ StoppedForGood Quiesce::stop_for_panic(const stackshot::Registers& entry) {
     machine::interrupts_disable();
     const CpuIndex self = machine::current_cpu();
     CpuIndex first = no_cpu;
-    if (panic_cpu_.compare_exchange_strong(first, self, std::memory_order_acq_rel)) {
+    if (panic_cpu_.compare_exchange_strong(first, self, std::memory_order_seq_cst)) {
         slots_[self].position.store(entry, false);
         const CpuMask others = machine::online_cpus() & ~bit_of(self);
         machine::send_stop(others);
@@ -148,22 +162,43 @@ StoppedForGood Quiesce::stop_for_panic(const stackshot::Registers& entry) {
         while ((others & ~parked_.load(std::memory_order_acquire)) != 0 &&
                machine::absolute_time() - start < timeouts_.acknowledge)
             machine::wait_for_event();
+    } else if (first != self) {
+        slots_[self].position.store(entry, false);
+        park();
     }
-    park_if_panicking();
     return {self,
             machine::online_cpus() & ~bit_of(self) & ~parked_.load(std::memory_order_acquire)};
 }
 
-void Quiesce::park_if_panicking() {
-    const CpuIndex panicking = panic_cpu_.load(std::memory_order_acquire);
-    if (panicking == no_cpu)
+bool Quiesce::other_cpu_panics() const {
+    const CpuIndex panicking = panic_cpu_.load(std::memory_order_seq_cst);
+    return panicking != no_cpu && panicking != machine::current_cpu();
+}
+
+// Not inlined, for it to have a caller.
+[[gnu::noinline]] void Quiesce::park_if_panicking() {
+    if (!other_cpu_panics())
         return;
-    const CpuIndex self = machine::current_cpu();
-    if (panicking == self)
-        return;
-    parked_.fetch_or(bit_of(self), std::memory_order_release);
+    slots_[machine::current_cpu()].position.store(callers_registers(), false);
+    park();
+}
+
+/// For waits whose caller has stored this CPU's position.
+void Quiesce::park_where_positioned() {
+    if (other_cpu_panics())
+        park();
+}
+
+void Quiesce::park() {
+    // Release: the position.
+    parked_.fetch_or(bit_of(machine::current_cpu()), std::memory_order_release);
     machine::send_event();
     machine::halt();
+}
+
+void Quiesce::release() {
+    owner_.store(no_cpu, std::memory_order_release);
+    machine::send_event();
 }
 
 void Quiesce::acquire(CpuIndex self) {
@@ -174,16 +209,16 @@ void Quiesce::acquire(CpuIndex self) {
                                            std::memory_order_relaxed))
             return;
         CHECK(owner != self);
-        park_if_panicking();
         // The owner may be waiting for this very CPU, which has its interrupts off.
         if (!serve(self))
             machine::wait_for_event();
     }
 }
 
-/// Takes part in the stop that asks for this CPU, if one does, until the world resumes.
+/// Takes part in the stop that asks for this CPU, if one does, until the world resumes. Its
+/// position is stored.
 bool Quiesce::serve(CpuIndex self) {
-    park_if_panicking();
+    park_where_positioned();
     std::atomic<State>& state = slots_[self].state;
     State seen = State::requested;
     // Acquire: body_. Release: the position is published before the CPU is seen to arrive.
@@ -204,7 +239,7 @@ bool Quiesce::serve(CpuIndex self) {
 
     // Acquire: what the initiator did inside the stop.
     while (held_.load(std::memory_order_acquire)) {
-        park_if_panicking();
+        park_where_positioned();
         machine::wait_for_event();
     }
     state.store(State::idle, std::memory_order_relaxed);
@@ -220,7 +255,7 @@ bool Quiesce::wait_until_zero(const std::atomic<std::uint32_t>& count, std::uint
     while (count.load(std::memory_order_acquire) != 0) {
         if (machine::absolute_time() - start >= timeout)
             return false;
-        park_if_panicking();
+        park_where_positioned();
         machine::wait_for_event();
     }
     return true;

@@ -71,6 +71,10 @@ class Quiesce {
 
     void set_timeouts(const Timeouts& timeouts) { timeouts_ = timeouts; }
 
+    /// The calling CPU takes part from now on, and is in machine::online_cpus(). It comes between
+    /// two stops, never into one: a stopped world does not see it arrive. Interrupts off.
+    void admit();
+
     /// Stops the world, runs `body` on all CPUs, resumes. `entry` is where the caller's own stack
     /// is walked from. Any context but a stop; with interrupts off it still answers the stops of
     /// others while it waits for its turn.
@@ -98,7 +102,8 @@ class Quiesce {
     /// calls this does not return, the same CPU gets the same answer again.
     StoppedForGood stop_for_panic(const stackshot::Registers& entry);
 
-    /// Halts this CPU if another one panics. Every unbounded wait with interrupts off calls this.
+    /// Halts this CPU if another one panics; the caller's call is then its position. Every
+    /// unbounded wait with interrupts off calls this.
     void park_if_panicking();
 
   private:
@@ -115,6 +120,10 @@ class Quiesce {
     };
 
     void acquire(CpuIndex self);
+    void release();
+    bool other_cpu_panics() const;
+    [[noreturn]] void park();
+    void park_where_positioned();
     bool serve(CpuIndex self);
     bool wait_until_zero(const std::atomic<std::uint32_t>& count, std::uint64_t timeout);
 

@@ -9,8 +9,8 @@ namespace kernel {
 void shut_down() {
     console::print("power off\n");
     console::flush();
-    platform::psci::system_off();
-    console::print("PSCI SYSTEM_OFF returned; halting this CPU\n");
+    const platform::psci::Status status = platform::psci::system_off();
+    console::print("PSCI SYSTEM_OFF: %s; halting this CPU\n", platform::psci::name(status));
     machine::halt();
 }
 

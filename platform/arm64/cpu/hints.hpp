@@ -10,9 +10,10 @@ inline void wfe() {
 inline void sev() {
     asm volatile("sev" ::: "memory");
 }
-/// Waits for an interrupt, masked or not; may return early.
+/// Waits for an interrupt, masked or not; may return early. What this CPU did to memory is done
+/// before it goes to rest.
 inline void wfi() {
-    asm volatile("wfi" ::: "memory");
+    asm volatile("dsb sy\n\twfi" ::: "memory");
 }
 inline void yield() {
     asm volatile("yield" ::: "memory");

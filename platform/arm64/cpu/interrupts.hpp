@@ -26,6 +26,11 @@ inline void interrupts_enable() {
     asm volatile("msr daifclr, #2" ::: "memory");
 }
 
+/// Unmasks SErrors, for good: only exception entry runs with them masked.
+inline void serrors_enable() {
+    asm volatile("msr daifclr, #4" ::: "memory");
+}
+
 /// Undoes interrupts_disable(), whose value is `enabled`.
 inline void interrupts_restore(bool enabled) {
     if (enabled)

@@ -115,7 +115,8 @@ inline constexpr std::uint64_t EL1PCEN = bit(1);   // and use the EL1 physical t
 }  // namespace CNTHCTL_EL2
 
 namespace CPTR_EL2 {
-// With HCR_EL2.E2H 0: nothing is trapped (TZ and TSM are RES1 without SVE and SME).
+// With HCR_EL2.E2H 0: FP/SIMD and SVE (TZ, bit 8) are not trapped; SME (TSM, bit 12), which nobody
+// here uses, is. RES1 without it.
 inline constexpr std::uint64_t RES1 = 0x32ff;
 }  // namespace CPTR_EL2
 

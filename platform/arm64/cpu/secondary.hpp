@@ -22,6 +22,10 @@ struct StartResult {
     psci::Status psci = psci::Status::SUCCESS;
 
     constexpr bool ok() const { return status == StartStatus::requested; }
+    /// Not ok(), but an earlier request is under way: it may use what it was given.
+    constexpr bool may_still_come() const {
+        return status == StartStatus::refused && psci == psci::Status::ON_PENDING;
+    }
 };
 
 /// The PSCI error's name if it was refused, else the status' name.
@@ -42,8 +46,8 @@ struct SecondaryStart {
                                           const SecondaryStart& start);
 
 /// Defined by the kernel. A secondary calls it at EL1 in the kernel's address space, on the stack
-/// it was given, interrupts masked, vectors installed, overflow stack set, FP/SIMD usable;
-/// TPIDR_EL1, GIC and timer are the kernel's to set up.
+/// it was given, DAIF masked, overflow stack set, FP/SIMD usable, TPIDR_EL1 0; vectors, SErrors,
+/// GIC and timer are the kernel's to set up.
 extern "C" [[noreturn]] void kernel_secondary_main(void* argument);
 
 }  // namespace platform

@@ -28,6 +28,5 @@ extern "C" EarlyStack secondary_early_stacks[Board::max_cpus];
 
 /// Read with the MMU on.
 extern "C" SecondaryStart secondary_starts[Board::max_cpus];
-static_assert(offsetof(SecondaryStart, stack_top) == 0 && sizeof(SecondaryStart) == 24);
 
 }  // namespace platform

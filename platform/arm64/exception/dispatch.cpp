@@ -1,6 +1,7 @@
 #include <cstddef>
 
 #include "platform/arm64/cpu/barrier.hpp"
+#include "platform/arm64/cpu/interrupts.hpp"
 #include "platform/arm64/cpu/sysreg.hpp"
 #include "platform/arm64/exception/frame.hpp"
 #include "platform/arm64/exception/frame_offsets.hpp"
@@ -47,6 +48,8 @@ void set_overflow_stack(std::uint64_t top) {
 extern "C" void exception_dispatch(ExceptionFrame& frame, Vector vector) {
     switch (vector) {
         case Vector::current_el_spx_irq:
+            // The handler may switch to a context that masks nothing but IRQs.
+            cpu::serrors_enable();
             handle_irq(frame);
             return;
         case Vector::current_el_spx_sync:

@@ -34,8 +34,8 @@ const char* name(Vector vector);
 /// What ESR_EL1.EC stands for, in the Arm ARM's words.
 const char* exception_class_name(std::uint64_t esr);
 
-// The handlers. Declared here, defined by the kernel; called with DAIF masked on the interrupted
-// context's stack.
+// The handlers. Declared here, defined by the kernel; called on the interrupted context's stack
+// with DAIF masked, but for SErrors in handle_irq().
 
 /// An IRQ is pending at the interrupt controller. The frame is restored on return; the handler may
 /// switch to another context in between and return when it is switched back to.
@@ -45,7 +45,8 @@ void handle_irq(ExceptionFrame& frame);
 /// and frame.sp is outside of its stack.
 [[noreturn]] void handle_unexpected_exception(const ExceptionFrame& frame, Vector vector);
 
-/// Sets this CPU's VBAR_EL1 to our vectors.
+/// Sets this CPU's VBAR_EL1 to our vectors. The handlers must be ready for exceptions, and the
+/// overflow stack set.
 void install_vectors();
 
 /// Gives this CPU the stack that exceptions use when their own stack is full: `top` of a stack as

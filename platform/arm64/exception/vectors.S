@@ -47,6 +47,8 @@
     .balign 2048
     .global exception_vectors
 exception_vectors:
+    .cfi_startproc
+    .cfi_undefined x30                  // until there is a frame, nobody can say who was interrupted
     vector current_el_sp0_sync, 0
     vector current_el_sp0_irq, 1
     vector current_el_sp0_fiq, 2
@@ -81,6 +83,7 @@ on_stack_overflow:
     mov     sp, x0
     mov     x1, #16
     b       exception_entry
+    .cfi_endproc
     .size on_stack_overflow, . - on_stack_overflow
 
 // SP: the frame, with x0, x1 and sp in it. x1: the Vector.

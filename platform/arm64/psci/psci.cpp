@@ -61,6 +61,18 @@ const char* name(Status status) {
     return "unknown";
 }
 
+const char* name(AffinityState state) {
+    switch (state) {
+        case AffinityState::ON:
+            return "ON";
+        case AffinityState::OFF:
+            return "OFF";
+        case AffinityState::ON_PENDING:
+            return "ON_PENDING";
+    }
+    return name(static_cast<Status>(state));
+}
+
 void initialize(Conduit value) {
     conduit = value;
 }
@@ -81,12 +93,12 @@ AffinityState affinity_info(Mpidr target) {
     return static_cast<AffinityState>(call(Function::AFFINITY_INFO, target.value()));
 }
 
-void system_off() {
-    call(Function::SYSTEM_OFF);
+Status system_off() {
+    return static_cast<Status>(call(Function::SYSTEM_OFF));
 }
 
-void system_reset() {
-    call(Function::SYSTEM_RESET);
+Status system_reset() {
+    return static_cast<Status>(call(Function::SYSTEM_RESET));
 }
 
 }  // namespace platform::psci

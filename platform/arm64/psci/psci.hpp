@@ -27,11 +27,12 @@ const char* name(Status status);
 
 /// What AFFINITY_INFO answers for one CPU; negative values are Status codes.
 enum class AffinityState : std::int32_t { ON = 0, OFF = 1, ON_PENDING = 2 };
+const char* name(AffinityState state);
 
 /// Names the conduit all later calls use. Without one they answer NOT_SUPPORTED.
 void initialize(Conduit conduit);
 
-/// PSCI_VERSION: major in bits 31-16, minor in 15-0.
+/// PSCI_VERSION: major in bits 31-16, minor in 15-0; negative: a Status.
 std::int32_t version();
 /// Starts a CPU at `entry` (MMU off, our exception level) with `context` in x0.
 [[nodiscard]] Status cpu_on(Mpidr target, PhysicalAddress entry, std::uint64_t context);
@@ -39,9 +40,9 @@ std::int32_t version();
 [[nodiscard]] Status cpu_off();
 /// Whether one CPU is on.
 AffinityState affinity_info(Mpidr target);
-/// Turns the machine off. Returns only if the firmware cannot.
-void system_off();
-/// Resets the machine. Returns only if the firmware cannot.
-void system_reset();
+/// Turns the machine off. Returns only on an error.
+[[nodiscard]] Status system_off();
+/// Resets the machine. Returns only on an error.
+[[nodiscard]] Status system_reset();
 
 }  // namespace platform::psci

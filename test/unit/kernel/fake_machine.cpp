@@ -54,6 +54,7 @@ struct alignas(64) HostCpu {
 std::array<HostCpu, kernel::max_cpus> host_cpus;
 std::vector<std::thread> host_threads;
 kernel::CpuIndex number_of_cpus = 0;
+std::atomic<kernel::CpuMask> cpus_online{0};
 std::atomic<bool> off{false};
 
 /// Which fiber runs on which stack, to be freed with it.
@@ -122,6 +123,7 @@ void run_cpu(kernel::CpuIndex index, std::promise<void>& online) {
     cpu_of_host_thread = index;
     Fiber fiber;
     fiber.sanitizer.adopt_host_thread();
+    kernel::quiesce().admit();
     kernel::Thread& idle = *kernel::idle_thread_create(index, {}).value();
     fiber_of(idle.context) = &fiber;
     {
@@ -232,7 +234,11 @@ CpuIndex current_cpu() {
 }
 
 CpuMask online_cpus() {
-    return number_of_cpus == max_cpus ? ~CpuMask{0} : bit_of(number_of_cpus) - 1;
+    return cpus_online;
+}
+
+void announce_online() {
+    cpus_online |= bit_of(this_host_cpu());
 }
 
 bool interrupts_enabled() {

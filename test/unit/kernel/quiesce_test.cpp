@@ -37,12 +37,18 @@ struct alignas(64) CpuLog {
 
 /// A world of CPUs that count steps, and a Quiesce that can stop them.
 struct World {
-    explicit World(CpuIndex count, std::uint64_t acknowledge = 60'000 * ms) : cpu_count(count) {
+    explicit World(CpuIndex count, std::uint64_t acknowledge = 60'000 * ms,
+                   CpuMask online = ~CpuMask{0})
+        : cpu_count(count) {
         quiesce.set_timeouts({acknowledge, 60'000 * ms});
-        stop_machine::power_on(count, [this] {
-            CpuLog& log = logs[machine::current_cpu()];
-            quiesce.answer({.pc = log.pc, .lr = log.pc + 1, .fp = log.pc + 2, .sp = log.pc + 3});
-        });
+        stop_machine::power_on(
+            count,
+            [this] {
+                CpuLog& log = logs[machine::current_cpu()];
+                quiesce.answer(
+                    {.pc = log.pc, .lr = log.pc + 1, .fp = log.pc + 2, .sp = log.pc + 3});
+            },
+            online);
     }
 
     /// Runs and takes interrupts, as a CPU does.
@@ -406,4 +412,102 @@ TEST_CASE("of two CPUs that panic one goes on and the other stops") {
         REQUIRE(stop_machine::halted(2));
         REQUIRE(stop_machine::halted(0) != stop_machine::halted(1));
     }
+}
+
+TEST_CASE("a CPU comes online between two stops, never into one") {
+    const CpuIndex cpu_count = 4;
+    for (int round = 0; round < 100; round++) {
+        const auto world = std::make_unique<World>(cpu_count, 60'000 * ms, bit_of(0));
+        std::atomic<int> stops{0};
+        bool same_inside = true, complete = true;
+        stop_machine::run_cpus(cpu_count, [&](CpuIndex cpu) {
+            if (cpu == 0) {
+                CpuMask online = 0;
+                while (online != bit_of(cpu_count) - 1) {
+                    struct Body final : stackshot::TrapBody {
+                        void cpu_preflight(CpuIndex) override {}
+                        void auxiliary(Quiesced&) override {}
+                        void initiator(Quiesced&) override {
+                            first = machine::online_cpus();
+                            for (int i = 0; i < 20; i++)
+                                std::this_thread::yield();
+                            last = machine::online_cpus();
+                        }
+                        CpuMask first = 0, last = 0;
+                    } body;
+                    const auto outcome = world->quiesce.stop(body, entry);
+                    online = body.last;
+                    same_inside &= body.first == body.last;
+                    complete &= outcome.stopped == online && outcome.absent == 0;
+                    stops++;
+                    world->step();
+                }
+                world->done = 1;
+                return;
+            }
+            while (stops < static_cast<int>(cpu))
+                std::this_thread::yield();
+            machine::interrupts_disable();
+            world->quiesce.admit();
+            machine::interrupts_restore(true);
+            while (world->done == 0)
+                world->step();
+        });
+        REQUIRE(same_inside);
+        REQUIRE(complete);
+    }
+}
+
+TEST_CASE("a CPU that comes online while another one panics is stopped like the others") {
+    for (int round = 0; round < 500; round++) {
+        World world(3, 60'000 * ms, bit_of(0) | bit_of(1));
+        std::atomic<bool> go{false};
+        CpuMask silent = ~CpuMask{0};
+        stop_machine::run_cpus(3, [&](CpuIndex cpu) {
+            if (cpu == 0) {
+                go = true;
+                silent = world.quiesce.stop_for_panic(entry).silent();
+                return;
+            }
+            if (cpu == 2) {
+                while (!go)
+                    std::this_thread::yield();
+                machine::interrupts_disable();
+                world.quiesce.admit();
+                machine::interrupts_restore(true);
+            }
+            for (;;)
+                world.step();
+        });
+        // A CPU that saw the panic first may be online and parked, or not have been seen at all.
+        REQUIRE((silent & ~bit_of(2)) == 0);
+        REQUIRE(stop_machine::halted(2));
+    }
+}
+
+TEST_CASE("a CPU that a panic finds waiting with interrupts off is where it waits") {
+    World world(2);
+    CpuPosition position;
+    bool known = false;
+    std::atomic<bool> masked{false};
+    stop_machine::run_cpus(2, [&](CpuIndex cpu) {
+        if (cpu == 1) {
+            machine::interrupts_disable();
+            world.quiesce.saw_interrupt({.pc = 0x1234, .lr = 0, .fp = 0, .sp = 0x5678});
+            masked = true;
+            for (;;) {
+                std::this_thread::yield();
+                world.quiesce.park_if_panicking();
+            }
+        }
+        while (!masked)
+            std::this_thread::yield();
+        world.quiesce.stop_for_panic(entry);
+        known = world.quiesce.position(1, position);
+    });
+    CHECK(known);
+    CHECK(position.exact);
+    CHECK_FALSE(position.interrupted);
+    CHECK(position.registers.pc != 0x1234);
+    CHECK(position.registers.sp != 0x5678);
 }

@@ -9,6 +9,7 @@ namespace {
 std::array<std::atomic<bool>, kernel::max_cpus> stop_pending;
 std::array<std::atomic<bool>, kernel::max_cpus> cpu_halted;
 kernel::CpuIndex cpu_count = 0;
+std::atomic<kernel::CpuMask> cpus_online{0};
 std::function<void()> stop_handler;
 
 thread_local kernel::CpuIndex this_cpu = kernel::no_cpu;
@@ -16,8 +17,9 @@ thread_local bool interrupts = true;
 
 }  // namespace
 
-void power_on(kernel::CpuIndex count, std::function<void()> on_stop) {
+void power_on(kernel::CpuIndex count, std::function<void()> on_stop, kernel::CpuMask online) {
     cpu_count = count;
+    cpus_online = online & ((kernel::CpuMask{1} << count) - 1);
     stop_handler = std::move(on_stop);
     for (auto& pending : stop_pending)
         pending = false;
@@ -56,7 +58,11 @@ CpuIndex current_cpu() {
 }
 
 CpuMask online_cpus() {
-    return (CpuMask{1} << cpu_count) - 1;
+    return cpus_online;
+}
+
+void announce_online() {
+    cpus_online |= bit_of(this_cpu);
 }
 
 bool interrupts_enabled() {

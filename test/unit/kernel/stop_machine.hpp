@@ -17,8 +17,10 @@ namespace stop_machine {
 /// What machine::halt() ends a CPU's thread with.
 struct Halted {};
 
-/// Makes CPU 0 to count - 1 online, with no SGI pending. `on_stop` is the SGI's handler.
-void power_on(kernel::CpuIndex count, std::function<void()> on_stop);
+/// CPUs 0 to count - 1, with no SGI pending; those in `online` are online, the others until they
+/// announce themselves. `on_stop` is the SGI's handler.
+void power_on(kernel::CpuIndex count, std::function<void()> on_stop,
+              kernel::CpuMask online = ~kernel::CpuMask{0});
 /// The calling thread is `cpu` from now on, with interrupts unmasked.
 void become(kernel::CpuIndex cpu);
 /// Takes a pending SGI if interrupts are unmasked. What a running CPU does between instructions.
