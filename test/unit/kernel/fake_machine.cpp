@@ -43,7 +43,6 @@ struct alignas(64) HostCpu {
     std::atomic<bool> reschedule{false};
     std::atomic<bool> stop{false};
     std::atomic<bool> external{false};
-    std::atomic<std::uint64_t> taken{0};
     std::mutex mutex{};
     std::deque<std::function<void()>> handlers{};
     // Only its own host thread looks at these.
@@ -99,7 +98,6 @@ bool pending(const HostCpu& cpu) {
 void take_interrupt() {
     HostCpu& cpu = self();
     cpu.interrupts = false;
-    cpu.taken.fetch_add(1, std::memory_order_relaxed);
     // The interrupt controller orders nothing.
     cpu.reschedule.exchange(false, std::memory_order_relaxed);
     if (cpu.stop.exchange(false, std::memory_order_relaxed))
@@ -212,13 +210,6 @@ void raise(kernel::CpuIndex cpu, std::function<void()> handler) {
     std::scoped_lock lock(host_cpus[cpu].mutex);
     host_cpus[cpu].handlers.push_back(std::move(handler));
     host_cpus[cpu].external.store(true, std::memory_order_relaxed);
-}
-
-std::uint64_t interrupts_taken() {
-    std::uint64_t taken = 0;
-    for (const auto& cpu : host_cpus)
-        taken += cpu.taken.load(std::memory_order_relaxed);
-    return taken;
 }
 
 }  // namespace fake_machine

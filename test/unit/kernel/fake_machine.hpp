@@ -26,7 +26,4 @@ void poll();
 /// Calls `handler` in an interrupt on `cpu`, soon. From any host thread.
 void raise(kernel::CpuIndex cpu, std::function<void()> handler);
 
-/// Interrupts taken so far on all CPUs.
-std::uint64_t interrupts_taken();
-
 }  // namespace fake_machine
