@@ -36,6 +36,10 @@ inline constexpr std::size_t frame_crc_size = 4;
 inline constexpr std::size_t max_frame_payload = 2048;
 inline constexpr std::size_t max_frame_size =
     frame_header_size + max_frame_payload + frame_crc_size;
+/// Of the longest frame with COBS, which puts one code byte in front of every 254 bytes; without
+/// and with both delimiters.
+inline constexpr std::size_t max_encoded_frame_size = max_frame_size + max_frame_size / 254 + 1;
+inline constexpr std::size_t max_frame_size_on_line = max_encoded_frame_size + 2;
 
 enum class FrameKind : std::uint8_t {
     data = 1,  ///< carries bytes of a capture

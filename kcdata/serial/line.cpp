@@ -9,8 +9,6 @@ namespace {
 constexpr std::byte zero{0};
 /// Frames begin with a zero byte, which COBS turns into this code.
 constexpr std::byte first_code{1};
-/// Of the longest frame, without delimiters: one code byte in front of every 254 bytes.
-constexpr std::size_t max_encoded_size = max_frame_size + max_frame_size / 254 + 1;
 
 }  // namespace
 
@@ -65,7 +63,7 @@ void Line::take(std::byte byte) {
         case State::skip:
             if (byte == zero)
                 end_damage(position_, State::after_zero);
-            else if (position_ + 1 - start_ >= max_encoded_size)
+            else if (position_ + 1 - start_ >= max_encoded_frame_size)
                 end_damage(position_ + 1, State::text);
             break;
     }

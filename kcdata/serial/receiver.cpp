@@ -27,10 +27,10 @@ void Receiver::damaged(std::uint64_t position, std::size_t size) {
 
 void Receiver::frame(const Frame& frame) {
     const Key key{frame.capture, frame.total};
-    if (ignored_.contains(key))
+    if (std::find(ignored_.begin(), ignored_.end(), key) != ignored_.end())
         return;
     if (frame.total > limits_.max_total) {
-        ignored_.insert(key);
+        ignore(key);
         PartialCapture refused;
         refused.progress = {.capture = frame.capture, .total = frame.total};
         refused.missing.push_back({.offset = 0, .length = frame.total});
@@ -52,7 +52,7 @@ void Receiver::frame(const Frame& frame) {
     std::vector<std::byte> bytes = bytes_of(*capture);
     if (crc32c(bytes) == frame.capture) {
         open_.erase(capture);
-        ignored_.insert(key);
+        ignore(key);
         handler_.complete(frame.capture, std::move(bytes));
     } else {
         const PartialCapture wrong = partial(*capture);
@@ -109,10 +109,19 @@ Progress Receiver::progress_of(const Open& capture) {
 }
 
 std::vector<std::byte> Receiver::bytes_of(const Open& capture) {
-    std::vector<std::byte> bytes(capture.key.second);
-    for (const auto& [offset, piece] : capture.pieces)
-        std::copy(piece.bytes.begin(), piece.bytes.end(), bytes.begin() + offset);
+    std::vector<std::byte> bytes;
+    for (const auto& [offset, piece] : capture.pieces) {
+        if (offset != bytes.size())
+            break;
+        bytes.insert(bytes.end(), piece.bytes.begin(), piece.bytes.end());
+    }
     return bytes;
+}
+
+void Receiver::ignore(const Key& key) {
+    if (ignored_.size() == remembered)
+        ignored_.pop_front();
+    ignored_.push_back(key);
 }
 
 std::vector<MissingRange> Receiver::missing_of(const Open& capture) {

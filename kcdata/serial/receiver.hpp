@@ -2,10 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -35,7 +35,7 @@ struct Progress {
 struct PartialCapture {
     Progress progress{};
     std::vector<MissingRange> missing{};
-    /// All bytes, missing ones as zero. Not verified as a whole.
+    /// The bytes before the first gap. Not verified as a whole.
     std::vector<std::byte> bytes{};
 };
 
@@ -51,7 +51,8 @@ class ReceiverHandler {
   public:
     /// Console text or noise; see LineHandler::text. To be cleaned before it goes to a terminal.
     virtual void text(std::span<const std::byte> bytes) = 0;
-    /// All bytes of a capture arrived and its CRC is right. Told once for each capture.
+    /// All bytes of a capture arrived and its CRC is right. Told once for each capture, unless it
+    /// is sent again after Receiver::remembered others.
     virtual void complete(std::uint32_t capture, std::vector<std::byte> bytes) = 0;
     /// A valid new frame of a capture arrived.
     virtual void progress(const Progress&) {}
@@ -66,9 +67,12 @@ class ReceiverHandler {
 
 /// Gathers captures from a line that also carries console text. Frames may come in any order, more
 /// than once, in any size. Host only: it allocates, in proportion to the bytes received and never
-/// to a declared length.
+/// to a declared length, nor to the number of captures that were on the line.
 class Receiver final : private LineHandler {
   public:
+    /// So many captures that are over are remembered.
+    static constexpr std::size_t remembered = 64;
+
     struct Limits {
         std::uint32_t max_total = 256u << 20;  ///< bytes of one capture
         std::size_t max_open = 4;              ///< captures being received at once
@@ -108,7 +112,11 @@ class Receiver final : private LineHandler {
     static void store(Open& capture, const Frame& frame);
     static std::uint32_t end_of(const std::pair<const std::uint32_t, Piece>& piece);
     static Progress progress_of(const Open& capture);
+    /// All bytes before the first gap.
     static std::vector<std::byte> bytes_of(const Open& capture);
+    /// Says nothing more of `key`, until so many others have been ignored since that it is
+    /// forgotten.
+    void ignore(const Key& key);
     static std::vector<MissingRange> missing_of(const Open& capture);
     static PartialCapture partial(const Open& capture);
 
@@ -116,8 +124,8 @@ class Receiver final : private LineHandler {
     Limits limits_;
     Line line_;
     std::list<Open> open_;
-    /// Complete or too long: further frames of these say nothing new.
-    std::set<Key> ignored_;
+    /// Complete or too long: further frames of these say nothing new. The latest ones.
+    std::deque<Key> ignored_;
 };
 
 }  // namespace kcdata::serial

@@ -160,9 +160,14 @@ TEST_CASE("what is missing is named by bytes and by frames") {
     open = receiver.incomplete();
     CHECK(open[0].progress.end_seen);
     CHECK(is(open[0].missing[3], 1000, 50, 10, 10));
-    CHECK(std::equal(capture.begin() + 100, capture.begin() + 300, open[0].bytes.begin() + 100));
+    CHECK(open[0].bytes.empty());
 
-    for (std::size_t index : {0u, 3u, 4u, 6u, 7u, 8u, 10u})
+    receiver.feed(frames[0]);
+    open = receiver.incomplete();
+    REQUIRE(open[0].missing.size() == 3);
+    CHECK(open[0].bytes == std::vector(capture.begin(), capture.begin() + 300));
+
+    for (std::size_t index : {3u, 4u, 6u, 7u, 8u, 10u})
         receiver.feed(frames[index]);
     REQUIRE(recorder.complete_.size() == 1);
     CHECK(recorder.complete_[0].bytes == capture);
@@ -251,6 +256,44 @@ TEST_CASE("a capture longer than the limit is refused once, without room being m
     CHECK(recorder.abandoned_[0].capture.progress.total == 2000);
     CHECK(recorder.abandoned_[0].capture.bytes.empty());
     CHECK_FALSE(receiver.receiving());
+}
+
+TEST_CASE("a capture that has hardly begun takes no room for what it says is to come") {
+    Wire wire;
+    const auto payload = capture_of(13, 100);
+    constexpr std::uint32_t total = 256u << 20;
+    REQUIRE(write_frame(wire, {.kind = FrameKind::data,
+                               .capture = 1,
+                               .number = 7,
+                               .offset = total - 100,
+                               .total = total,
+                               .payload = payload}) == KERN_SUCCESS);
+    Recorder recorder;
+    Receiver receiver(recorder);
+    receiver.feed(wire.bytes_);
+    const auto open = receiver.incomplete();
+    REQUIRE(open.size() == 1);
+    CHECK(open[0].progress.received == 100);
+    CHECK(open[0].bytes.capacity() == 0);
+    REQUIRE(open[0].missing.size() == 1);
+    CHECK(open[0].missing[0].length == total - 100);
+}
+
+TEST_CASE("a capture is told again only after as many others as are remembered") {
+    Recorder recorder;
+    Receiver receiver(recorder);
+    const auto send = [&](std::uint32_t seed) {
+        for (const auto& frame : frames_of(capture_of(seed, 50), 100))
+            receiver.feed(frame);
+    };
+    send(100);
+    for (std::uint32_t other = 1; other < Receiver::remembered; ++other)
+        send(100 + other);
+    send(100);
+    CHECK(recorder.complete_.size() == Receiver::remembered);
+    send(99);
+    send(100);
+    CHECK(recorder.complete_.size() == Receiver::remembered + 2);
 }
 
 TEST_CASE("the oldest of too many captures is given up, with what it lacks") {
