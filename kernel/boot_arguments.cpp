@@ -104,10 +104,6 @@ std::optional<std::string_view> BootArguments::find(std::string_view key) {
     return value;
 }
 
-std::string_view BootArguments::string(std::string_view key, std::string_view fallback) {
-    return find(key).value_or(fallback);
-}
-
 std::uint64_t BootArguments::number(std::string_view key, std::uint64_t fallback, std::uint64_t low,
                                     std::uint64_t high) {
     const auto text = find(key);

@@ -22,11 +22,8 @@ class BootArguments {
     explicit BootArguments(std::string_view text, Complaint complaint = nullptr)
         : text_(text), complaint_(complaint) {}
 
-    std::string_view text() const { return text_; }
-
     /// The value of `key` (empty for a bare word), or nothing if it is not there.
     std::optional<std::string_view> find(std::string_view key);
-    std::string_view string(std::string_view key, std::string_view fallback);
     /// Decimal or 0x hexadecimal, with an optional suffix K, M or G (powers of 1024); within
     /// [low, high].
     std::uint64_t number(std::string_view key, std::uint64_t fallback, std::uint64_t low = 0,

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "kernel/absolute_time.hpp"
 #include "kernel/byte_queue.hpp"
 #include "kernel/event.hpp"
 #include "kernel/sleep.hpp"
@@ -32,17 +33,13 @@ constinit Event room;     ///< the FIFO can take more
 std::atomic<bool> running{false};
 constinit platform::Intid transmit_interrupt{};
 
-std::uint64_t milliseconds(std::uint64_t count) {
-    return nanoseconds_to_absolute_time(count * 1'000'000);
-}
-
 void wait_for_room(platform::Pl011& port) {
     if (transmit_interrupt.is_special())
         return sleep_milliseconds(1);
     room.clear();
     port.unmask_transmit_interrupt();
-    [[maybe_unused]] const WaitResult result =
-        room.wait_until(machine::absolute_time() + milliseconds(interrupt_milliseconds));
+    [[maybe_unused]] const WaitResult result = room.wait_until(
+        machine::absolute_time() + milliseconds_to_absolute_time(interrupt_milliseconds));
 }
 
 void run(void*) {
@@ -55,7 +52,8 @@ void run(void*) {
         while (!queue.empty()) {
             const std::uint64_t begin = machine::absolute_time();
             // There is nobody to tell of a line that does not send: what finds no room is dropped.
-            const bool stuck = begin - last_taken > milliseconds(stuck_milliseconds);
+            const bool stuck =
+                begin - last_taken > milliseconds_to_absolute_time(stuck_milliseconds);
             bool full = false;
             std::byte next;
             for (std::size_t count = 0; count < burst_size && queue.peek(next); count++) {
@@ -68,7 +66,7 @@ void run(void*) {
             }
             emptied.set();
             busy += machine::absolute_time() - begin;
-            const bool pause = busy > milliseconds(busy_milliseconds);
+            const bool pause = busy > milliseconds_to_absolute_time(busy_milliseconds);
             if ((full && !stuck) || pause)
                 wait_for_room(port);
             if (pause) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernel/absolute_time.hpp"
 #include "kernel/cpu.hpp"
 #include "kernel/run_queue.hpp"
-#include "kernel/sleep.hpp"
 #include "kernel/wait_queue.hpp"
 
 namespace kernel {
@@ -28,10 +28,9 @@ void program_timer(Cpu& cpu) {
 
 void start_quantum(Cpu& cpu, std::uint64_t now) {
     cpu.quantum_expired = false;
-    cpu.quantum_end =
-        cpu.current == cpu.idle
-            ? no_deadline
-            : now + nanoseconds_to_absolute_time(scheduler::quantum_milliseconds * 1'000'000);
+    cpu.quantum_end = cpu.current == cpu.idle
+                          ? no_deadline
+                          : now + milliseconds_to_absolute_time(scheduler::quantum_milliseconds);
 }
 
 /// Returns when the calling thread is switched to again: on any CPU, which holds the lock then.

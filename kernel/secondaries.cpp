@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 
+#include "kernel/absolute_time.hpp"
 #include "kernel/console.hpp"
 #include "kernel/cpu.hpp"
 #include "kernel/heap.hpp"
@@ -121,8 +122,7 @@ void start_secondaries(const platform::Board& board) {
     for (CpuIndex cpu = 1; cpu < count; cpu++)
         start(board, cpu);
     const std::uint64_t deadline =
-        machine::absolute_time() +
-        nanoseconds_to_absolute_time(online_timeout_milliseconds * 1'000'000);
+        machine::absolute_time() + milliseconds_to_absolute_time(online_timeout_milliseconds);
     CpuIndex online = 1;
     for (CpuIndex cpu = 1; cpu < count; cpu++)
         if (secondaries[cpu].progress.load(std::memory_order_relaxed) != Progress::not_started &&

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "kernel/absolute_time.hpp"
 #include "kernel/scheduler.hpp"
 
 namespace kernel {
@@ -21,13 +22,6 @@ void sleep_microseconds(std::uint64_t microseconds) {
 
 void sleep_milliseconds(std::uint64_t milliseconds) {
     sleep_microseconds(milliseconds * 1000);
-}
-
-std::uint64_t nanoseconds_to_absolute_time(std::uint64_t nanoseconds) {
-    constexpr std::uint64_t second = 1'000'000'000;
-    const std::uint64_t frequency = machine::ticks_per_second();
-    return nanoseconds / second * frequency +
-           (nanoseconds % second * frequency + second - 1) / second;
 }
 
 }  // namespace kernel

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kcdata/serial/sender.hpp"
+#include "kernel/absolute_time.hpp"
 #include "kernel/boot_arguments.hpp"
 #include "kernel/console.hpp"
 #include "kernel/panic.hpp"
@@ -42,16 +43,9 @@ class FrameSink final : public serial::ByteSink {
     }
 
   private:
-    // COBS adds a byte to every 254; two delimiters.
-    static constexpr std::size_t longest =
-        serial::max_frame_size + serial::max_frame_size / 254 + 1 + 2;
-    std::array<std::byte, longest> buffer_;
+    std::array<std::byte, serial::max_frame_size_on_line> buffer_;
     std::size_t size_ = 0;
 };
-
-std::uint64_t microseconds(std::uint64_t ticks) {
-    return ticks * 1000 / (machine::ticks_per_second() / 1000);
-}
 
 kern_return send(std::span<const std::byte> data) {
     FrameSink sink;
@@ -116,9 +110,12 @@ kern_return capture_and_send(const StackshotPlan& plan, std::uint64_t number) {
         "assemble %lu us, send %lu us\n",
         number, plan.count, capture.size, statistics.tasks, statistics.threads, statistics.frames,
         statistics.tries, __builtin_popcountll(statistics.workers),
-        __builtin_popcountll(statistics.absent), microseconds(statistics.prepare_time),
-        microseconds(statistics.trap_time), microseconds(statistics.interrupts_off),
-        microseconds(statistics.assemble_time), microseconds(send_time));
+        __builtin_popcountll(statistics.absent),
+        absolute_time_to_microseconds(statistics.prepare_time),
+        absolute_time_to_microseconds(statistics.trap_time),
+        absolute_time_to_microseconds(statistics.interrupts_off),
+        absolute_time_to_microseconds(statistics.assemble_time),
+        absolute_time_to_microseconds(send_time));
     system.free(capture.buffer);
     return sent;
 }

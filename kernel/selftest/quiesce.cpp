@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernel/absolute_time.hpp"
 #include "kernel/boot_arguments.hpp"
 #include "kernel/console.hpp"
 #include "kernel/format_text.hpp"
@@ -251,13 +252,11 @@ void quiesce_test(Verdict& verdict) {
         thread_join(*workers[i]->thread);
         rounds += workers[i]->rounds.load(std::memory_order_relaxed);
     }
-    const std::uint64_t ticks_per_us =
-        std::max<std::uint64_t>(machine::ticks_per_second() / 1'000'000, 1);
     console::print(
         "quiesce: %lu cycles on %u CPUs, %zu threads made %lu rounds; stopped %lu us on "
         "average, %lu us at most\n",
-        cycles, cpu_count, worker_count, rounds, total / cycles / ticks_per_us,
-        longest / ticks_per_us);
+        cycles, cpu_count, worker_count, rounds, absolute_time_to_microseconds(total / cycles),
+        absolute_time_to_microseconds(longest));
 }
 
 }  // namespace kernel::selftest

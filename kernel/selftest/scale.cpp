@@ -3,6 +3,7 @@
 #include "kcdata/reader.hpp"
 #include "kcdata/stackshot_flags.hpp"
 #include "kcdata/types.hpp"
+#include "kernel/absolute_time.hpp"
 #include "kernel/boot_arguments.hpp"
 #include "kernel/console.hpp"
 #include "kernel/selftest/selftest.hpp"
@@ -24,10 +25,6 @@ struct Capture {
     std::size_t size = 0;
     std::size_t tasks = 0, threads = 0;  ///< found in the finished buffer
 };
-
-std::uint64_t microseconds(std::uint64_t ticks) {
-    return ticks * 1000 / (machine::ticks_per_second() / 1000);
-}
 
 /// Takes a capture, checks that it is valid, and frees it. False after a failure.
 bool capture(Verdict& verdict, Capture& result) {
@@ -77,8 +74,9 @@ void scale_test(Verdict& verdict) {
         "scale: %lu tasks, %lu threads, %lu frames, %zu bytes, %u tries, %d cpus worked; "
         "prepare %lu us, trap %lu us (interrupts off %lu us), assemble %lu us\n",
         s.tasks, s.threads, s.frames, result.size, s.tries, __builtin_popcountll(s.workers),
-        microseconds(s.prepare_time), microseconds(s.trap_time), microseconds(s.interrupts_off),
-        microseconds(s.assemble_time));
+        absolute_time_to_microseconds(s.prepare_time), absolute_time_to_microseconds(s.trap_time),
+        absolute_time_to_microseconds(s.interrupts_off),
+        absolute_time_to_microseconds(s.assemble_time));
 }
 
 }  // namespace kernel::selftest

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <bit>
 
+#include "kernel/absolute_time.hpp"
 #include "kernel/boot_arguments.hpp"
 #include "kernel/console.hpp"
 #include "kernel/cpu.hpp"
@@ -120,7 +121,7 @@ void scheduler_test(Verdict& verdict) {
     for (std::uint32_t finished = 0; finished < stress.threads; finished++)
         stress.finished.wait();
     const std::uint64_t milliseconds =
-        (machine::absolute_time() - start) * 1000 / machine::ticks_per_second();
+        absolute_time_to_microseconds(machine::absolute_time() - start) / 1000;
 
     if (stress.guarded != std::uint64_t{stress.threads} * stress.rounds)
         verdict.fail("%lu rounds counted", stress.guarded);

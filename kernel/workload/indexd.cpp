@@ -90,24 +90,30 @@ void index_tokenizer(void*) {
         add_posting(tokenize(queue.take()));
 }
 
+/// Quicksort. Only the smaller part is sorted by recursion, so that it is at most 9 deep.
 [[gnu::noinline]] void sort_postings(std::uint64_t* begin, std::uint64_t* end) {
-    if (end - begin < 2)
-        return;
-    const std::uint64_t pivot = begin[(end - begin) / 2];
-    std::uint64_t *low = begin, *high = end - 1;
-    while (low <= high) {
-        while (*low < pivot)
-            low++;
-        while (*high > pivot)
-            high--;
-        if (low <= high) {
-            const std::uint64_t swapped = *low;
-            *low++ = *high;
-            *high-- = swapped;
+    while (end - begin > 1) {
+        const std::uint64_t pivot = begin[(end - begin) / 2];
+        std::uint64_t *low = begin, *high = end - 1;
+        while (low <= high) {
+            while (*low < pivot)
+                low++;
+            while (*high > pivot)
+                high--;
+            if (low <= high) {
+                const std::uint64_t swapped = *low;
+                *low++ = *high;
+                *high-- = swapped;
+            }
+        }
+        if (high + 1 - begin < end - low) {
+            sort_postings(begin, high + 1);
+            begin = low;
+        } else {
+            sort_postings(low, end);
+            end = high + 1;
         }
     }
-    sort_postings(begin, high + 1);
-    sort_postings(low, end);
 }
 
 void index_merger(void*) {

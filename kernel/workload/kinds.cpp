@@ -77,8 +77,10 @@ void kind_deep(void*) {
 }
 
 constinit Mutex held_mutex;
+constinit Event mutex_is_held;
 void kind_mutex_owner(void*) {
     MutexGuard guard(held_mutex);
+    mutex_is_held.set();
     for (;;)
         sleep_milliseconds(1000);
 }
@@ -144,8 +146,7 @@ void start_kinds(const Size& size) {
 
     Task& owner = make_task("mutex-owner");
     make_thread(owner, kind_mutex_owner, nullptr, {.priority = BASEPRI_FOREGROUND}, "owner");
-    while (held_mutex.owner() == nullptr)
-        sleep_milliseconds(1);
+    mutex_is_held.wait();
     task_release(owner);
 
     for (const Kind& kind : kinds) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kcdata/records.hpp"
+#include "kernel/absolute_time.hpp"
 #include "kernel/event.hpp"
 #include "kernel/semaphore.hpp"
 #include "kernel/sleep.hpp"
@@ -45,7 +46,7 @@ void media_clock(void*) {
             player.frame_decoded.wait();
         mix_frame(frame);
         due = std::max(due, machine::absolute_time()) +
-              nanoseconds_to_absolute_time(frame_milliseconds * 1'000'000);
+              milliseconds_to_absolute_time(frame_milliseconds);
         sleep_until(due);
     }
 }

@@ -4,11 +4,11 @@
 #include <cstdarg>
 #include <string_view>
 
+#include "kernel/absolute_time.hpp"
 #include "kernel/console.hpp"
 #include "kernel/format_text.hpp"
 #include "kernel/panic.hpp"
 #include "kernel/scheduler.hpp"
-#include "kernel/sleep.hpp"
 
 namespace kernel {
 namespace {

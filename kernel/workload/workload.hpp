@@ -32,8 +32,10 @@ void start_daemons(const Size& size);
 void start_fleet(const Size& size);
 void start_kinds(const Size& size);
 
-/// Frames a recursion may be deep on a kernel stack and leave room for two exception frames.
-inline constexpr std::uint32_t max_depth = 128;
+/// Frames a recursion may be deep on a kernel stack (16 KiB). With frames of up to 112 bytes some
+/// 5 KiB stay free: for the outermost frames, and for an interrupt, whose frame and collector take
+/// about 3.3 KB of the stack they find.
+inline constexpr std::uint32_t max_depth = 100;
 
 /// A new task; panics if there is no memory.
 Task& make_task(const char* name, std::uint64_t flags = 0);

@@ -29,6 +29,11 @@ namespace {
 
 constexpr std::size_t stack_size = 256 * 1024;
 
+std::atomic<int> until_failure{0};
+bool allocation_fails() {
+    return until_failure.load() > 0 && until_failure.fetch_sub(1) == 1;
+}
+
 /// What a kernel thread is on the host.
 struct Fiber {
     ucontext_t context{};
@@ -212,6 +217,10 @@ void raise(kernel::CpuIndex cpu, std::function<void()> handler) {
     host_cpus[cpu].external.store(true, std::memory_order_relaxed);
 }
 
+void fail_allocation(int number) {
+    until_failure = number;
+}
+
 }  // namespace fake_machine
 
 namespace kernel {
@@ -293,6 +302,8 @@ void send_stop(CpuMask cpus) {
 namespace heap {
 
 void* allocate(std::size_t size) {
+    if (fake_machine::allocation_fails())
+        return nullptr;
     return std::calloc(1, size);
 }
 
@@ -303,6 +314,8 @@ void free(void* memory) {
 }  // namespace heap
 
 KernelStack allocate_kernel_stack() {
+    if (fake_machine::allocation_fails())
+        return {};
     void* const memory = mmap(nullptr, fake_machine::stack_size, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)

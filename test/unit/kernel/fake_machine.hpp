@@ -26,4 +26,8 @@ void poll();
 /// Calls `handler` in an interrupt on `cpu`, soon. From any host thread.
 void raise(kernel::CpuIndex cpu, std::function<void()> handler);
 
+/// The `number`-th allocation from now on, of heap memory or of a stack, finds no memory. The one
+/// after it does.
+void fail_allocation(int number);
+
 }  // namespace fake_machine

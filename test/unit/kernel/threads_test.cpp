@@ -684,3 +684,30 @@ TEST_CASE("threads that come and go, block, sleep and are preempted all end") {
     });
     CHECK(ended == started);
 }
+
+TEST_CASE("without memory there is no thread and no task, and nothing is left behind") {
+    fake_machine::run([] {
+        const auto nothing = [](void*) {};
+        const std::size_t tasks = task_count(), threads = thread_count();
+        for (int allocation : {1, 2}) {  // the thread, its stack
+            fake_machine::fail_allocation(allocation);
+            auto thread = thread_create(kernel_task(), "none", nothing, nullptr);
+            REQUIRE_FALSE(thread.ok());
+            REQUIRE(thread.error() == kcdata::KERN_RESOURCE_SHORTAGE);
+        }
+        fake_machine::fail_allocation(1);
+        REQUIRE(idle_thread_create(0, {}).error() == kcdata::KERN_RESOURCE_SHORTAGE);
+        fake_machine::fail_allocation(1);
+        REQUIRE(task_create("none").error() == kcdata::KERN_RESOURCE_SHORTAGE);
+        REQUIRE(task_count() == tasks);
+        // Threads of other tests may just be taken apart.
+        REQUIRE(thread_count() <= threads);
+
+        fake_machine::fail_allocation(2);
+        REQUIRE_THROWS_AS(start_kernel_thread("none", nothing, nullptr), Panicked);
+        auto thread = thread_create(kernel_task(), "some", nothing, nullptr, {.joinable = true});
+        REQUIRE(thread.ok());
+        thread_start(*thread.value());
+        thread_join(*thread.value());
+    });
+}
