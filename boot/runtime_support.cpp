@@ -37,6 +37,11 @@ namespace std {
     impossible();
 }
 
+/// An exception that leaves a noexcept function, where GCC 14's headers check for one.
+[[noreturn]] void terminate() noexcept {
+    impossible();
+}
+
 /// string_view::substr() behind the end, and the like.
 [[noreturn]] void __throw_out_of_range_fmt(const char*, ...) {
     impossible();
