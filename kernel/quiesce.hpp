@@ -70,6 +70,7 @@ class Quiesce {
     };
 
     void set_timeouts(const Timeouts& timeouts) { timeouts_ = timeouts; }
+    const Timeouts& timeouts() const { return timeouts_; }
 
     /// The calling CPU takes part from now on, and is in machine::online_cpus(). It comes between
     /// two stops, never into one: a stopped world does not see it arrive. Interrupts off.

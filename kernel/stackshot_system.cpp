@@ -140,7 +140,6 @@ class KernelSystem final : public stackshot::System {
 
     std::uint64_t absolute_time() const override { return machine::absolute_time(); }
     std::uint64_t microseconds_since_epoch() const override;
-    CpuIndex current_cpu() const override { return machine::current_cpu(); }
     std::uint32_t cluster_of(CpuIndex) const override { return 0; }
     void wait_for_event() override {
         quiesce().park_if_panicking();
@@ -155,6 +154,9 @@ class KernelSystem final : public stackshot::System {
     kern_return stack_facts(Quiesced&, ThreadRef thread, StackFacts& facts) override;
     stackshot::MemoryFacts memory_facts(Quiesced&) override;
     CpuMask absent_cpus(Quiesced& quiesced) override { return quiesce().absent(quiesced); }
+    [[noreturn]] void workers_overdue(Quiesced&, CpuMask cpus) override {
+        panic("stackshot: CPUs %016lx did not finish their part of the capture", cpus);
+    }
     bool read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) override;
     bool interrupted_registers(Quiesced&, std::uint64_t return_address, std::uint64_t frame_pointer,
                                Registers& registers) override;
@@ -207,6 +209,7 @@ void KernelSystem::initialize(const platform::Board& board) {
         static_cast<std::uint32_t>(arguments.number("stackshot_estimate_adj", 25, 0, 100));
     constexpr std::array<std::string_view, 2> modes = {"parallel", "single"};
     facts_.tunables.single_threaded = arguments.choice("stackshot.mode", modes, 0) == 1;
+    facts_.tunables.worker_timeout = quiesce().timeouts().progress;
     epoch_ = arguments.number("epoch", 0, 0, UINT32_MAX);
 }
 

@@ -18,6 +18,12 @@ void for_each_cpu(CpuMask cpus, Function function) {
         function(static_cast<CpuIndex>(std::countr_zero(cpus)));
 }
 
+/// XNU's rule for errors inside a capture: a shortage there means that the attempt's buffer was too
+/// small, and a larger one may do.
+kern_return capture_error(kern_return error) {
+    return error == KERN_RESOURCE_SHORTAGE ? KERN_INSUFFICIENT_BUFFER_SIZE : error;
+}
+
 /// As many objects as `room` has space for, made there.
 template <typename T>
 std::span<T> place(std::span<std::byte> room) {
@@ -63,10 +69,22 @@ void Collection::initiator(Quiesced& quiesced) {
     system_.signal_event();
 
     collect(quiesced, true);
-    // The barrier. Acquire: what the other CPUs recorded is seen from here on.
-    while (working_.load(std::memory_order_acquire) != 0)
-        system_.wait_for_event();
+    wait_for_workers(quiesced);
     end_time_ = system_.absolute_time();
+}
+
+void Collection::wait_for_workers(Quiesced& quiesced) {
+    const std::uint64_t begin = system_.absolute_time();
+    for (;;) {
+        // Acquire: what the other CPUs recorded is seen from here on.
+        const CpuMask working = working_.load(std::memory_order_acquire);
+        if (working == 0)
+            return;
+        // Nothing can be given up: a worker writes into memory that is freed after the trap.
+        if (system_.absolute_time() - begin >= system_.facts().tunables.worker_timeout)
+            system_.workers_overdue(quiesced, working);
+        system_.wait_for_event();
+    }
 }
 
 void Collection::auxiliary(Quiesced& quiesced) {
@@ -89,8 +107,8 @@ void Collection::collect(Quiesced& quiesced, bool main) {
             (void)state_.fail(capture_error(error));
     }
     own.latency.total = system_.absolute_time() - own.preflight_time;
-    // Release: whoever sees the count sees what this CPU recorded.
-    working_.fetch_sub(1, std::memory_order_release);
+    // Release: whoever sees this CPU gone sees what it recorded.
+    working_.fetch_and(~(CpuMask{1} << quiesced.cpu()), std::memory_order_release);
     system_.signal_event();
 }
 
@@ -105,8 +123,7 @@ kern_return Collection::set_up(Quiesced& quiesced) {
                 participants_ |= CpuMask{1} << cpu;
         }
     }
-    working_.store(static_cast<std::uint32_t>(std::popcount(participants_)),
-                   std::memory_order_relaxed);
+    working_.store(participants_, std::memory_order_relaxed);
     for_each_cpu(participants_, [this](CpuIndex cpu) {
         cpus_[cpu].latency.cpu = cpu;
         cpus_[cpu].latency.cluster = system_.cluster_of(cpu);

@@ -11,6 +11,7 @@
 #include "stackshot/arena.hpp"
 #include "stackshot/capture_state.hpp"
 #include "stackshot/chunk_chain.hpp"
+#include "stackshot/cycle_detector.hpp"
 #include "stackshot/estimate.hpp"
 #include "stackshot/record.hpp"
 #include "stackshot/request.hpp"
@@ -39,7 +40,8 @@ class Collection {
     Collection(const Collection&) = delete;
     Collection& operator=(const Collection&) = delete;
 
-    // Inside the trap; see TrapBody. initiator() returns when every CPU is done.
+    // Inside the trap; see TrapBody. initiator() returns when every CPU is done, and does not
+    // return if one is not in time: see System::workers_overdue.
     void cpu_preflight(CpuIndex cpu);
     void initiator(Quiesced& quiesced);
     void auxiliary(Quiesced& quiesced);
@@ -81,6 +83,7 @@ class Collection {
     kcdata::kern_return set_up_single_threaded(Quiesced& quiesced);
     kcdata::kern_return set_up_parallel();
     void collect(Quiesced& quiesced, bool main);
+    void wait_for_workers(Quiesced& quiesced);
     kcdata::kern_return collect_single_threaded(Quiesced& quiesced, PerCpu& own);
     kcdata::kern_return collect_in_parallel(Quiesced& quiesced, PerCpu& own, bool main);
     kcdata::kern_return fill_queue(Quiesced& quiesced, ChunkChain& chain);
@@ -99,7 +102,7 @@ class Collection {
 
     CaptureState state_{};
     /// CPUs that are not done yet. Set before RUNNING or ERRORED is published.
-    std::atomic<std::uint32_t> working_{0};
+    std::atomic<CpuMask> working_{0};
     CpuMask participants_ = 0;
     CpuMask absent_ = 0;
 

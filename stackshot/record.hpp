@@ -24,29 +24,6 @@ struct Counts {
     }
 };
 
-/// Finds out that a list runs in a circle: Brent's algorithm, at the cost of a compare a step.
-template <typename Ref>
-class CycleDetector {
-  public:
-    /// True if the list has come back to an element it had before. Each circle is found within
-    /// three times the elements it and the way to it have.
-    bool step(Ref element) {
-        if (element == landmark_)
-            return true;
-        if (++steps_ == stride_) {
-            landmark_ = element;
-            stride_ *= 2;
-            steps_ = 0;
-        }
-        return false;
-    }
-
-  private:
-    Ref landmark_ = Ref::none;
-    std::uint64_t steps_ = 0;
-    std::uint64_t stride_ = 1;
-};
-
 /// The producers of task and thread records, for one CPU inside a trap. In what order and where to
 /// the records go is the caller's affair.
 class Recorder {
@@ -105,7 +82,7 @@ struct CpuLatency {
 /// What the records behind the tasks say.
 struct PostTaskFacts {
     Counts counts{};
-    /// One for each CPU that recorded something.
+    /// One for each CPU that took part.
     std::span<const CpuLatency> latencies{};
     std::uint64_t duration = 0;        ///< absolute time of the collection, barrier included
     std::uint64_t prior_duration = 0;  ///< absolute time of attempts that were too small
@@ -118,11 +95,5 @@ std::size_t record_post_task_room(CpuIndex cpus);
 kcdata::Result<std::span<std::byte>> record_post_task(kcdata::Writer& writer,
                                                       const Request& request,
                                                       const PostTaskFacts& facts);
-
-/// XNU's rule for errors inside a capture: a shortage there means that the attempt's buffer was too
-/// small, and a larger one may do.
-inline kcdata::kern_return capture_error(kcdata::kern_return error) {
-    return error == kcdata::KERN_RESOURCE_SHORTAGE ? kcdata::KERN_INSUFFICIENT_BUFFER_SIZE : error;
-}
 
 }  // namespace stackshot

@@ -69,6 +69,7 @@ kern_return record_pre_task(Writer& writer, System& system, Quiesced& quiesced,
     };
     if (!ok(writer.append_uint64_with_description("stackshot_in_flags",
                                                   request.flags & ~cleared_flags)) ||
+        // The pid, as older releases; the last one stores the low half of the flags here.
         !ok(writer.append_uint32_with_description("stackshot_in_pid",
                                                   static_cast<std::uint32_t>(request.pid))) ||
         !ok(writer.append_uint64_with_description("system_state_flags", kKernel64_p)))
@@ -78,6 +79,8 @@ kern_return record_pre_task(Writer& writer, System& system, Quiesced& quiesced,
                                      !ok(writer.append_uint32_with_description(
                                          "stackshot_size_estimate_adj", facts.size_estimate_adj))))
         return error;
+    // No STACKSHOT_KCTYPE_THREAD_POLICY_VERSION: the threads have no policies, so that there are no
+    // policy words whose layout it would tell.
     const mach_timebase_info timebase{constant.timebase.numer, constant.timebase.denom};
     if (!ok(writer.append_value(STACKSHOT_KCTYPE_KERN_PAGE_SIZE, constant.page_size)) ||
         !ok(append_string(writer, STACKSHOT_KCTYPE_OSVERSION, constant.os_version)) ||

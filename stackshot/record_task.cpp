@@ -2,6 +2,7 @@
 #include <new>
 
 #include "kcdata/records.hpp"
+#include "stackshot/cycle_detector.hpp"
 #include "stackshot/record.hpp"
 
 namespace stackshot {
@@ -29,7 +30,7 @@ kern_return append_task_snapshot(Writer& writer, const TaskFacts& task) {
         return payload.error();
     auto* record = new (payload.value().data()) task_snapshot_v2{};
     record->ts_unique_pid = task.unique_pid;
-    record->ts_ss_flags = task.ss_flags | kTaskSharedRegionNone;
+    record->ts_ss_flags = task.ss_flags | kUser64_p | kTaskSharedRegionNone;
     if (!task.active)
         record->ts_ss_flags |= kTerminatedSnapshot;
     record->ts_user_time_in_terminated_threads = task.user_time_in_terminated_threads;

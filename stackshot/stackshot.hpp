@@ -22,7 +22,7 @@ struct Statistics {
     std::size_t buffer_size = 0;       ///< bytes the collection had to write into
     std::size_t estimated_size = 0;    ///< bytes the first attempt would have had without a limit
     std::uint64_t tasks = 0, threads = 0, frames = 0;
-    CpuMask workers = 0;  ///< CPUs that recorded something
+    CpuMask workers = 0;  ///< CPUs that took part in the collection
     CpuMask absent = 0;   ///< CPUs that did not answer the stop
 };
 

@@ -97,10 +97,8 @@ struct StackFacts {
     /// may not be set up, the return address may still be in LR). False: the PC is that of a call,
     /// or the return address behind one, where the frame record of the function is complete.
     bool interrupted = false;
-    /// The thread's stack, [low, high). Frame records outside of it and of the `other` stack (an
-    /// interrupt or exception stack, empty when there is none) are not followed.
+    /// The thread's stack, [low, high). Frame records outside of it are not followed.
     std::uint64_t low = 0, high = 0;
-    std::uint64_t other_low = 0, other_high = 0;
 };
 
 /// Conversion of absolute time to nanoseconds: t * numer / denom.
@@ -114,6 +112,8 @@ struct Tunables {
     std::size_t max_tracebuf_size = 0;  ///< bytes; 0: from the size of memory, as XNU
     std::uint32_t estimate_adj = 25;    ///< percent added to a size estimate, 0 to 100
     bool single_threaded = false;       ///< never collect in parallel
+    /// Absolute time the initiator, done itself, waits for the other CPUs to finish their part.
+    std::uint64_t worker_timeout = UINT64_MAX;
 };
 
 /// Constant facts of the running system for the global records. Strings are NUL-terminated and live
@@ -196,11 +196,10 @@ class System {
     // Any context.
     virtual std::uint64_t absolute_time() const = 0;
     virtual std::uint64_t microseconds_since_epoch() const = 0;
-    virtual CpuIndex current_cpu() const = 0;
     /// Less than SystemFacts::cluster_count.
     virtual std::uint32_t cluster_of(CpuIndex cpu) const = 0;
     /// One turn of a spin loop: waits for signal_event() on any CPU, or just relaxes. A
-    /// signal_event() since the last turn ends the wait at once.
+    /// signal_event() since the last turn ends the wait at once; without one it ends after a while.
     virtual void wait_for_event() = 0;
     /// Ends the wait_for_event() of all CPUs; what this CPU wrote before is visible to them then.
     virtual void signal_event() = 0;
@@ -218,6 +217,11 @@ class System {
     virtual MemoryFacts memory_facts(Quiesced&) = 0;
     /// CPUs that did not answer the stop of this trap.
     virtual CpuMask absent_cpus(Quiesced&) = 0;
+    /// `cpus` have not finished their part of a collection within Tunables::worker_timeout: a bug
+    /// of the collector or a CPU that died in it. On the initiator. They write into the
+    /// collection's memory, and can neither be waited for nor left behind: nothing is left but to
+    /// panic.
+    [[noreturn]] virtual void workers_overdue(Quiesced&, CpuMask cpus) = 0;
     /// Reads `words.size()` words of kernel memory from the 8-byte aligned `address` without
     /// faulting; false if any of them is unreadable.
     virtual bool read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) = 0;

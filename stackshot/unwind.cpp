@@ -27,12 +27,9 @@ class StackWalk {
     StackWalk(const Unwinder& unwinder, Quiesced& quiesced, const StackFacts& stack)
         : unwinder_(unwinder),
           quiesced_(quiesced),
-          thread_stack_{stack.low, stack.high},
-          other_stack_{stack.other_low, stack.other_high} {
-        registers_ = stack.registers;
-        current_ = on(other_stack_) ? other_stack_ : thread_stack_;
-        floor_ = current_.contains(registers_.sp, 0) ? registers_.sp : current_.low;
-    }
+          stack_{stack.low, stack.high},
+          registers_(stack.registers),
+          floor_(stack_.contains(registers_.sp, 0) ? registers_.sp : stack_.low) {}
 
     Walk run(bool interrupted, std::span<std::uint64_t> frames) {
         std::size_t count = 0;
@@ -58,10 +55,6 @@ class StackWalk {
         return false;
     }
 
-    bool on(const StackRange& stack) const {
-        return stack.contains(registers_.sp, 1) || stack.contains(registers_.fp, 1);
-    }
-
     bool is_exception_entry(std::uint64_t return_address) const {
         return return_address > unwinder_.exception_entry_low_ &&
                return_address <= unwinder_.exception_entry_high_;
@@ -70,7 +63,7 @@ class StackWalk {
     bool read(std::uint64_t address, std::span<std::uint64_t> words) {
         if (address % sizeof(std::uint64_t) != 0)
             return stop(WalkEnd::misaligned);
-        if (!current_.contains(address, words.size_bytes()))
+        if (!stack_.contains(address, words.size_bytes()))
             return stop(WalkEnd::outside_stack);
         if (!unwinder_.system_.read_words(quiesced_, address, words))
             return stop(WalkEnd::unreadable);
@@ -81,7 +74,7 @@ class StackWalk {
         const std::uint64_t fp = registers_.fp;
         if (fp == 0)
             return stop(WalkEnd::end_of_stack);
-        if (fp < floor_ && current_.contains(fp, 0))
+        if (fp < floor_ && stack_.contains(fp, 0))
             return stop(WalkEnd::not_upward);
         std::uint64_t record[2];
         if (!read(fp, record))
@@ -113,7 +106,7 @@ class StackWalk {
         if (!recover(rule.frame_pointer, cfa, registers_.fp, caller_fp) ||
             !recover(rule.return_address, cfa, registers_.lr, return_address))
             return false;
-        if (current_.contains(cfa, 0)) {
+        if (stack_.contains(cfa, 0)) {
             if (cfa < floor_)
                 return stop(WalkEnd::not_upward);
             floor_ = cfa;
@@ -147,15 +140,8 @@ class StackWalk {
         if (!unwinder_.system_.interrupted_registers(quiesced_, registers_.pc, registers_.fp,
                                                      interrupted))
             return stop(WalkEnd::exception_frame);
-        const bool was_on_other = current_.low == other_stack_.low &&
-                                  current_.high == other_stack_.high &&
-                                  other_stack_.high != other_stack_.low;
         registers_ = interrupted;
-        if (was_on_other && !on(other_stack_)) {
-            // The one change of stacks there is: the exception moved off the thread's.
-            current_ = thread_stack_;
-            floor_ = current_.contains(registers_.sp, 0) ? registers_.sp : current_.low;
-        } else if (current_.contains(registers_.sp, 0)) {
+        if (stack_.contains(registers_.sp, 0)) {
             if (registers_.sp < floor_)
                 return stop(WalkEnd::not_upward);
             floor_ = registers_.sp;
@@ -165,12 +151,10 @@ class StackWalk {
 
     const Unwinder& unwinder_;
     Quiesced& quiesced_;
-    StackRange thread_stack_;
-    StackRange other_stack_;
-    StackRange current_{};
-    Registers registers_{};
+    StackRange stack_;
+    Registers registers_;
     /// No frame record lies below this.
-    std::uint64_t floor_ = 0;
+    std::uint64_t floor_;
     WalkEnd end_ = WalkEnd::end_of_stack;
 };
 

@@ -173,25 +173,3 @@ TEST_CASE("CPUs that allocate and give back at once never get the same bytes") {
     CHECK(allocations > 500);
     CHECK(system.missed_signals() == 0);
 }
-
-TEST_CASE("a lock among CPUs lets one in at a time and wakes those who wait") {
-    const unsigned threads = GENERATE(2U, 4U, 8U);
-    FakeSystem system(threads);
-    CaptureLock lock;
-    std::size_t counter = 0;
-    std::vector<std::thread> workers;
-    for (unsigned n = 0; n < threads; ++n) {
-        workers.emplace_back([&, n] {
-            FakeSystem::become_cpu(n);
-            for (int turn = 0; turn < 1000; ++turn) {
-                lock.lock(system);
-                ++counter;
-                lock.unlock(system);
-            }
-        });
-    }
-    for (auto& worker : workers)
-        worker.join();
-    CHECK(counter == threads * 1000);
-    CHECK(system.missed_signals() == 0);
-}

@@ -1,5 +1,10 @@
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <chrono>
+#include <functional>
+#include <set>
+#include <thread>
 
 #include "fake_system.hpp"
 #include "parsed.hpp"
@@ -33,6 +38,13 @@ std::vector<std::byte> comparable(std::span<const std::byte> buffer) {
         bytes.insert(bytes.end(), whole.begin(), whole.end());
     }
     return bytes;
+}
+
+std::size_t chain_length(const Chunk* chunk) {
+    std::size_t length = 0;
+    for (; chunk != nullptr; chunk = chunk->next)
+        ++length;
+    return length;
 }
 
 }  // namespace
@@ -106,20 +118,27 @@ TEST_CASE("a collection that failed does not touch the one that runs after it") 
     CHECK(system.missed_signals() == 0);
 }
 
-TEST_CASE("wherever the arena runs out, the collection ends with an error on all CPUs") {
-    const CpuIndex cpus = GENERATE(2U, 4U, 8U);
-    FakeSystem system(cpus, 2);
-    for (int n = 0; n < 12; ++n)
+TEST_CASE("whichever allocation fails, the collection ends with an error on all CPUs") {
+    const CpuIndex cpus = GENERATE(1U, 2U, 4U);
+    FakeSystem system(cpus, cpus > 1 ? 2 : 1);
+    for (int n = 0; n < 3; ++n)
         system.add_task("task" + std::to_string(n), 4, 6);
     const Request request;
     Estimate estimate =
         estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
-    // Small chunks, so that every record of a task can be the one that does not fit.
-    estimate.smallest_chunk = 64;
+    // No chunk is larger than its first item, so that every item is an allocation of its own.
+    estimate.smallest_chunk = 0;
+    const std::size_t fixed = cpus * Unwinder::max_frames * sizeof(std::uint64_t) +
+                              estimate.queue_capacity * sizeof(WorkItem);
     std::size_t failures = 0;
     std::size_t successes = 0;
-    // 0: not even one stack buffer; the largest: enough.
-    for (std::size_t size = 0; size <= 8000 * cpus + 60'000; size += 480) {
+    std::set<std::uint64_t> taken_at_failure;
+    std::size_t chunks = 0;
+    // 0: not even one stack buffer. Behind the stack buffers and the queue each granule counts.
+    std::size_t size = 0;
+    for (; successes < 10;
+         size = size < fixed ? std::min(size + 480, fixed) : size + Arena::granularity) {
+        REQUIRE(size < fixed + 100'000);
         Attempt attempt(system);
         REQUIRE(attempt.prepare(request, estimate, size, Mode::parallel) == KERN_SUCCESS);
         Collection* const one[] = {&attempt.collection()};
@@ -128,19 +147,94 @@ TEST_CASE("wherever the arena runs out, the collection ends with an error on all
         auto assembled = attempt.assemble({});
         if (!assembled.ok()) {
             REQUIRE(assembled.error() == KERN_INSUFFICIENT_BUFFER_SIZE);
+            taken_at_failure.insert(attempt.collection().latencies()[0].buffer);
             ++failures;
             continue;
         }
         ++successes;
+        chunks = chain_length(attempt.collection().pre_task_records());
+        for (const WorkItem& item : attempt.collection().tasks())
+            chunks += chain_length(item.records);
         const Parsed parsed = parse(assembled->buffer.first(assembled->size));
         REQUIRE(parsed.error == ReadError::none);
-        REQUIRE(tasks_of(parsed).size() == 12);
+        REQUIRE(tasks_of(parsed).size() == 3);
         system.free(assembled->buffer);
     }
-    CHECK(failures > 10);
-    CHECK(successes > 10);
+    CHECK(failures > 100);
+    // One CPU takes the same chunks in the same order each time: every one of them was the one
+    // there was no memory for.
+    if (cpus == 1) {
+        CHECK(chunks > 60);
+        CHECK(taken_at_failure.size() == chunks);
+    }
     CHECK(system.live_allocations() == 0);
     CHECK(system.missed_signals() == 0);
+}
+
+namespace {
+
+/// Runs a parallel collection on 4 CPUs in which CPU 2 stays in its first task while `hangs`
+/// says so.
+void run_with_hanging_worker(FakeSystem& system, Attempt& attempt, std::function<bool()> hangs) {
+    for (int n = 0; n < 12; ++n)
+        system.add_task("task" + std::to_string(n), 3, 4);
+    std::atomic<bool> hanging{false};
+    system.task_facts_hook = [&](TaskRef) {
+        // The others leave it a task.
+        while (FakeSystem::this_cpu() != 2 && !hanging.load())
+            std::this_thread::yield();
+        hanging.store(true);
+        while (FakeSystem::this_cpu() == 2 && hangs())
+            std::this_thread::yield();
+    };
+    const Request request;
+    const Estimate estimate =
+        estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
+    REQUIRE(attempt.prepare(request, estimate, 2 * estimate.size, Mode::parallel) == KERN_SUCCESS);
+    Collection* const one[] = {&attempt.collection()};
+    CaptureTrap body(one);
+    system.trap(body);
+}
+
+}  // namespace
+
+TEST_CASE("a worker that does not finish within the timeout is named, not waited for") {
+    FakeSystem system(4);
+    system.constant.tunables.worker_timeout = 20;
+    system.event_stream_period = std::chrono::milliseconds(20);
+    {
+        Attempt attempt(system);
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        CHECK_THROWS_AS(run_with_hanging_worker(system, attempt,
+                                                [&] {
+                                                    return system.overdue() == 0 &&
+                                                           std::chrono::steady_clock::now() <
+                                                               deadline;
+                                                }),
+                        FakeSystem::WorkersOverdue);
+        // The others may have been on their way out.
+        CHECK((system.overdue() & 0b0100) != 0);
+        CHECK((system.overdue() & ~CpuMask{0b1110}) == 0);
+    }
+    CHECK(system.live_allocations() == 0);
+}
+
+TEST_CASE("a worker that is slow, but within the timeout, is waited for") {
+    FakeSystem system(4);
+    system.constant.tunables.worker_timeout = UINT64_MAX / 2;
+    system.event_stream_period = std::chrono::milliseconds(5);
+    {
+        Attempt attempt(system);
+        const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+        run_with_hanging_worker(system, attempt,
+                                [&] { return std::chrono::steady_clock::now() < end; });
+        CHECK(system.overdue() == 0);
+        auto assembled = attempt.assemble({});
+        REQUIRE(assembled.ok());
+        CHECK(tasks_of(parse(assembled->buffer.first(assembled->size))).size() == 12);
+        system.free(assembled->buffer);
+    }
+    CHECK(system.live_allocations() == 0);
 }
 
 TEST_CASE("a collection that no trap ran is an error, not an empty capture") {

@@ -1,6 +1,5 @@
 #include "fake_system.hpp"
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -14,7 +13,7 @@ using kcdata::Result;
 
 namespace {
 
-thread_local CpuIndex this_cpu = 0;
+thread_local CpuIndex current_cpu = 0;
 
 constexpr std::uint64_t stack_bytes = 64 * 1024;
 
@@ -44,7 +43,11 @@ FakeSystem::~FakeSystem() {
 }
 
 void FakeSystem::become_cpu(CpuIndex cpu) {
-    this_cpu = cpu;
+    current_cpu = cpu;
+}
+
+CpuIndex FakeSystem::this_cpu() {
+    return current_cpu;
 }
 
 FakeSystem::Task& FakeSystem::add_task(const std::string& name, std::size_t threads,
@@ -54,22 +57,36 @@ FakeSystem::Task& FakeSystem::add_task(const std::string& name, std::size_t thre
     task.facts.pid = static_cast<std::int32_t>(tasks.size() - 1);
     task.facts.is_kernel = tasks.size() == 1;
     task.facts.thread_count = static_cast<std::uint32_t>(threads);
-    task.facts.start_seconds = 1'700'000'000;
-    task.facts.task_size = 4096 * (threads + 1);
+    const auto fact = [this] { return next_fact_++; };
+    task.facts.ss_flags = std::uint64_t{fact()} << 32;
+    task.facts.user_time_in_terminated_threads = fact();
+    task.facts.system_time_in_terminated_threads = fact();
+    task.facts.start_seconds = fact();
+    task.facts.task_size = fact();
+    task.facts.max_resident_size = fact();
+    task.facts.suspend_count = fact();
+    task.facts.faults = fact();
     copy_name(task.facts.name, name);
     for (std::size_t n = 0; n < threads; ++n) {
         Thread& thread = task.threads.emplace_back();
         thread.facts.thread_id = 0x1000 + next_id_++;
         thread.facts.thread_address = 0xffff'0000'2000'0000 + thread.facts.thread_id * 512;
+        thread.facts.wait_event = fact();
+        thread.facts.continuation = fact();
+        thread.facts.total_syscalls = fact();
         if (n % 3 != 0)
             copy_name(thread.facts.name, name + "." + std::to_string(n));
-        thread.facts.user_time = 3'000'000 * n;
-        thread.facts.system_time = 6'000'000 + n;
-        thread.facts.runnable_time = thread.facts.user_time + 9'000'000;
-        thread.facts.last_run_time = 1000 + n;
+        // Microseconds that differ too, and one time whose product with the numerator does not fit.
+        thread.facts.user_time = std::uint64_t{fact()} * 10'000;
+        thread.facts.system_time = std::uint64_t{fact()} * 10'000;
+        thread.facts.runnable_time = std::uint64_t{fact()} << 38;
+        thread.facts.last_run_time = fact();
+        thread.facts.last_made_runnable_time = fact();
+        thread.facts.ss_flags = std::uint64_t{fact()} << 32;
+        thread.facts.sched_flags = fact();
         thread.facts.state = n % 2 == 0 ? kcdata::SS_TH_WAIT : kcdata::SS_TH_RUN;
         thread.facts.base_priority = static_cast<std::int16_t>(31 + n % 4);
-        thread.facts.sched_priority = thread.facts.base_priority;
+        thread.facts.sched_priority = static_cast<std::int16_t>(64 + n % 4);
         if (n % 5 != 4)
             thread.facts.last_cpu = static_cast<CpuIndex>(n % constant.cpu_count);
         make_stack(thread, depth + n % 7);
@@ -121,7 +138,6 @@ std::size_t FakeSystem::thread_count() {
 }
 
 std::span<std::byte> FakeSystem::allocate(std::size_t size) {
-    ++allocation_calls_;
     if (failing_allocation != 0 && --failing_allocation == 0)
         return {};
     if (size == 0)
@@ -167,7 +183,7 @@ TrapOutcome FakeSystem::trap(TrapBody& body) {
             continue;
         expected += is_absent ? 0 : 1;
         cpus.emplace_back([&, cpu, is_absent] {
-            this_cpu = cpu;
+            current_cpu = cpu;
             body.cpu_preflight(cpu);
             if (is_absent)
                 return;
@@ -176,14 +192,22 @@ TrapOutcome FakeSystem::trap(TrapBody& body) {
             body.auxiliary(quiesced);
         });
     }
-    this_cpu = 0;
+    current_cpu = 0;
     body.cpu_preflight(0);
     while (acknowledged.load(std::memory_order_acquire) != expected)
         std::this_thread::yield();
     FakeQuiesced quiesced(0);
-    body.initiator(quiesced);
-    for (std::thread& cpu : cpus)
-        cpu.join();
+    const auto join = [&cpus] {
+        for (std::thread& cpu : cpus)
+            cpu.join();
+    };
+    try {
+        body.initiator(quiesced);
+    } catch (const WorkersOverdue&) {
+        join();
+        throw;
+    }
+    join();
     TrapOutcome outcome;
     outcome.absent = absent;
     outcome.stopped = (constant.cpu_count == 64 ? 0 : CpuMask{1} << constant.cpu_count) - 1;
@@ -198,25 +222,22 @@ std::uint64_t FakeSystem::absolute_time() const {
 std::uint64_t FakeSystem::microseconds_since_epoch() const {
     return 1'700'000'000'000'000 + time_.fetch_add(1, std::memory_order_relaxed);
 }
-CpuIndex FakeSystem::current_cpu() const {
-    return this_cpu;
-}
 std::uint32_t FakeSystem::cluster_of(CpuIndex cpu) const {
     return cpu % constant.cluster_count;
 }
 
 void FakeSystem::wait_for_event() {
-    waiting_auxiliaries_.fetch_add(this_cpu != 0);
+    waiting_auxiliaries_.fetch_add(current_cpu != 0);
     // Like WFE: an event register for each CPU, which a signal sets and a wait clears.
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (!events_[this_cpu].exchange(false, std::memory_order_relaxed)) {
+    const auto deadline = std::chrono::steady_clock::now() + event_stream_period;
+    while (!events_[current_cpu].exchange(false, std::memory_order_relaxed)) {
         std::this_thread::yield();
         if (std::chrono::steady_clock::now() > deadline) {
             missed_signals_.fetch_add(1, std::memory_order_relaxed);
             break;
         }
     }
-    waiting_auxiliaries_.fetch_sub(this_cpu != 0);
+    waiting_auxiliaries_.fetch_sub(current_cpu != 0);
 }
 
 void FakeSystem::signal_event() {
@@ -265,6 +286,11 @@ kern_return FakeSystem::stack_facts(Quiesced&, ThreadRef thread, StackFacts& out
 
 MemoryFacts FakeSystem::memory_facts(Quiesced&) {
     return {1000, 200, 30};
+}
+
+void FakeSystem::workers_overdue(Quiesced&, CpuMask cpus) {
+    overdue_ = cpus;
+    throw WorkersOverdue{};
 }
 
 bool FakeSystem::read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -36,9 +37,12 @@ class FakeSystem final : public stackshot::System {
 
     /// Makes the calling host thread the CPU of this number.
     static void become_cpu(stackshot::CpuIndex cpu);
+    /// The CPU the calling host thread is.
+    static stackshot::CpuIndex this_cpu();
 
     /// Adds a task with `threads` threads, blocked ones and running ones, whose stacks are `depth`
-    /// deep. Ids follow from how many there are already.
+    /// deep. Ids follow from how many there are already; no two numbers in its facts and its
+    /// threads' are equal, except for states and CPUs.
     Task& add_task(const std::string& name, std::size_t threads, std::size_t depth);
     /// Gives `thread` a blocked stack of its own, `depth` return addresses deep.
     void make_stack(Thread& thread, std::size_t depth);
@@ -65,15 +69,18 @@ class FakeSystem final : public stackshot::System {
         next_thread_hook{};
     std::function<void(stackshot::TaskRef)> task_facts_hook{};
     std::function<bool(std::uint64_t, std::uint64_t, stackshot::Registers&)> exception_hook{};
+    /// How long a wait without a signal goes on before it ends on its own.
+    std::chrono::milliseconds event_stream_period{5000};
     /// Called at the start of each trap, before the world stops.
     std::function<void()> trap_hook{};
 
     std::size_t live_allocations() const { return allocations_.size(); }
-    std::size_t allocation_calls() const { return allocation_calls_; }
     std::size_t traps() const { return traps_; }
     bool locked() const { return locked_; }
-    /// Waits that no signal ended within seconds: each would have hung a real CPU.
+    /// Waits that no signal ended: each costs a real CPU a period of the event stream, or hangs it.
     std::size_t missed_signals() const { return missed_signals_; }
+    /// What workers_overdue() was called with; 0: it was not.
+    stackshot::CpuMask overdue() const { return overdue_; }
     /// CPUs other than the caller of trap() that wait for an event right now.
     std::size_t waiting_auxiliaries() const { return waiting_auxiliaries_; }
 
@@ -88,7 +95,6 @@ class FakeSystem final : public stackshot::System {
     stackshot::TrapOutcome trap(stackshot::TrapBody& body) override;
     std::uint64_t absolute_time() const override;
     std::uint64_t microseconds_since_epoch() const override;
-    stackshot::CpuIndex current_cpu() const override;
     std::uint32_t cluster_of(stackshot::CpuIndex cpu) const override;
     void wait_for_event() override;
     void signal_event() override;
@@ -104,6 +110,8 @@ class FakeSystem final : public stackshot::System {
                                     stackshot::StackFacts& facts) override;
     stackshot::MemoryFacts memory_facts(stackshot::Quiesced&) override;
     stackshot::CpuMask absent_cpus(stackshot::Quiesced&) override { return absent; }
+    /// Leaves the trap of the caller, once all CPUs are out of it, by a WorkersOverdue.
+    [[noreturn]] void workers_overdue(stackshot::Quiesced&, stackshot::CpuMask cpus) override;
     bool read_words(stackshot::Quiesced&, std::uint64_t address,
                     std::span<std::uint64_t> words) override;
     bool interrupted_registers(stackshot::Quiesced&, std::uint64_t return_address,
@@ -116,19 +124,22 @@ class FakeSystem final : public stackshot::System {
         return stackshot::ThreadRef{(std::uint64_t{task} + 1) << 32 | (index + 1)};
     }
 
+    struct WorkersOverdue {};
+
   private:
     const Thread& thread_of(stackshot::ThreadRef thread) const;
 
     std::map<std::uint64_t, std::uint64_t> memory_{};
     std::map<std::byte*, std::size_t> allocations_{};
-    std::size_t allocation_calls_ = 0;
     std::size_t traps_ = 0;
     std::uint64_t next_stack_ = 0xffff'0000'1000'0000;
     std::uint64_t next_id_ = 1;
+    std::uint32_t next_fact_ = 1'000'000;
     bool locked_ = false;
     mutable std::atomic<std::uint64_t> time_{1'000'000};
     std::array<std::atomic<bool>, stackshot::max_cpus> events_{};
     std::atomic<std::size_t> missed_signals_{0};
+    std::atomic<stackshot::CpuMask> overdue_{0};
     std::atomic<std::size_t> waiting_auxiliaries_{0};
 };
 

@@ -200,19 +200,6 @@ TEST_CASE("above an exception frame the interrupted PC follows, and its caller i
         CHECK_FALSE(f.walk.truncated());
         CHECK(asked == 1);
     }
-    SECTION("on the thread's stack while the handler had a stack of its own") {
-        f.stack.other_low = f.stack.low;
-        f.stack.other_high = f.stack.high;
-        f.stack.low = stack_high + 0x10000;
-        f.stack.high = f.stack.low + 0x4000;
-        f.put(f.stack.low + 0x200, 0);
-        f.put(f.stack.low + 0x208, code + 0x666);
-        interrupted.fp = f.stack.low + 0x200;
-        interrupted.sp = f.stack.low + 0x100;
-        CHECK(f.run() ==
-              Frames{code + 0x700, entry_code + 0x204, code, code + 0x444, code + 0x666});
-        CHECK_FALSE(f.walk.truncated());
-    }
     SECTION("registers that cannot be read") {
         readable = false;
         CHECK(f.run() == Frames{code + 0x700, entry_code + 0x204});
