@@ -19,7 +19,9 @@ def cases(directory):
     for log in logs:
         for suite in ElementTree.parse(log).getroot().iter('testsuite'):
             for case in suite.iter('testcase'):
-                name = f"{directory}: {case.get('classname') or suite.get('name')}: {case.get('name')}"
+                # Of 'PROJECT.PROJECT:SUITE / TEST' only the test says something here.
+                test = (case.get('classname') or suite.get('name')).split(' / ')[-1]
+                name = f"{directory}: {test}: {case.get('name')}"
                 if case.find('failure') is not None or case.find('error') is not None:
                     yield name, 'failed', ''
                 elif (skip := case.find('skipped')) is not None:
