@@ -11,6 +11,7 @@
 
 #include "kcdata/records.hpp"
 #include "kernel/boot_arguments.hpp"
+#include "kernel/cluster_map.hpp"
 #include "kernel/console.hpp"
 #include "kernel/cpu.hpp"
 #include "kernel/mutex.hpp"
@@ -140,7 +141,7 @@ class KernelSystem final : public stackshot::System {
 
     std::uint64_t absolute_time() const override { return machine::absolute_time(); }
     std::uint64_t microseconds_since_epoch() const override;
-    std::uint32_t cluster_of(CpuIndex) const override { return 0; }
+    std::uint32_t cluster_of(CpuIndex cpu) const override { return clusters_.cluster_of_cpu[cpu]; }
     void wait_for_event() override {
         quiesce().park_if_panicking();
         machine::wait_for_event();
@@ -164,6 +165,7 @@ class KernelSystem final : public stackshot::System {
 
   private:
     stackshot::SystemFacts facts_{};
+    ClusterMap clusters_{};
     char build_version_[2 * 20 + 1] = {};
     std::uint64_t epoch_ = 0;
     Mutex mutex_{};
@@ -201,6 +203,9 @@ void KernelSystem::initialize(const platform::Board& board) {
     }
     facts_.os_build_version = build_version_;
     facts_.cpu_count = static_cast<CpuIndex>(board.cpus.size());
+    clusters_ = map_clusters(board);
+    facts_.cluster_count = clusters_.count;
+    facts_.cluster_types = clusters_.types;
     const platform::CodeRange entry = platform::exception_entry_range();
     facts_.exception_entry_low = entry.begin;
     facts_.exception_entry_high = entry.end;

@@ -125,8 +125,10 @@ kern_return Collection::set_up(Quiesced& quiesced) {
     }
     working_.store(participants_, std::memory_order_relaxed);
     for_each_cpu(participants_, [this](CpuIndex cpu) {
-        cpus_[cpu].latency.cpu = cpu;
-        cpus_[cpu].latency.cluster = system_.cluster_of(cpu);
+        CpuLatency& latency = cpus_[cpu].latency;
+        latency.cpu = cpu;
+        latency.cluster = system_.cluster_of(cpu);
+        latency.cluster_type = system_.facts().cluster_types[latency.cluster];
     });
     return mode_ == Mode::parallel ? set_up_parallel() : set_up_single_threaded(quiesced);
 }

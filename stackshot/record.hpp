@@ -72,6 +72,7 @@ kcdata::kern_return record_pre_task(kcdata::Writer& writer, System& system, Quie
 struct CpuLatency {
     CpuIndex cpu = 0;
     std::uint32_t cluster = 0;
+    ClusterType cluster_type = ClusterType::SMP;
     std::uint64_t init = 0;        ///< from preflight until it began to record
     std::uint64_t work_queue = 0;  ///< spent waiting for tasks
     std::uint64_t total = 0;       ///< from preflight until it was done

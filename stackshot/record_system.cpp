@@ -43,7 +43,7 @@ kern_return append_latencies(Writer& writer, std::span<const CpuLatency> latenci
     for (const CpuLatency& cpu : latencies) {
         stackshot_latency_cpu element{};
         element.cpu_number = static_cast<std::int32_t>(cpu.cpu);
-        element.cluster_type = static_cast<std::int32_t>(cpu.cluster);
+        element.cluster_type = static_cast<std::int32_t>(cpu.cluster_type);
         element.init_latency_mt = cpu.init;
         element.workqueue_latency_mt = cpu.work_queue;
         element.total_latency_mt = cpu.total;

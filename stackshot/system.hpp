@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,6 +18,10 @@ inline constexpr CpuIndex max_cpus = 64;
 inline constexpr std::uint32_t max_clusters = 8;
 /// A set of CPUs, bit n for CPU n.
 using CpuMask = std::uint64_t;
+
+/// What kind of CPUs a cluster has (XNU's cluster_type_t): all the same on a symmetric machine,
+/// performance and efficiency cores on one that has both.
+enum class ClusterType : std::uint8_t { SMP = 0, E = 1, P = 2 };
 
 /// Proof that this CPU runs inside a trap: interrupts off, every other CPU stopped or marked
 /// absent. Only the stop path can make one, by deriving from it. A function that takes a Quiesced&
@@ -129,6 +134,7 @@ struct SystemFacts {
     std::uint8_t kernel_uuid[16] = {};      ///< first 16 bytes of the GNU build-id
     CpuIndex cpu_count = 1;                 ///< 1 to max_cpus
     std::uint32_t cluster_count = 1;        ///< 1 to max_clusters
+    std::array<ClusterType, max_clusters> cluster_types{};
     /// Where the exception vectors and entry code lie, [low, high): a return address behind a call
     /// made from there continues with System::interrupted_registers.
     std::uint64_t exception_entry_low = 0, exception_entry_high = 0;

@@ -34,6 +34,9 @@ struct Cpu {
     PhysicalAddress release_address{};
     /// `capacity-dmips-mhz`; 0 if the node has none.
     std::uint32_t capacity = 0;
+    /// Its cluster: the number of the cpu-map node that holds it, in the tree's order. 0 if the
+    /// tree has no cpu-map, or does not have the CPU in it.
+    std::uint32_t cluster = 0;
 };
 
 /// The instruction that calls the firmware [DEN 0028].

@@ -2,6 +2,7 @@
 
 #include <libfdt.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -38,8 +39,8 @@ class Parser {
     DevicetreeResult result() const { return result_; }
 
     bool parse() {
-        return root() && chosen() && uart() && psci() && cpus() && memory() && reserved() &&
-               gic() && timer();
+        return root() && chosen() && uart() && psci() && cpus() && cpu_map() && memory() &&
+               reserved() && gic() && timer();
     }
 
   private:
@@ -355,12 +356,49 @@ class Parser {
             if (release.size == cell || release.size == 2 * cell)
                 cpu.release_address = PhysicalAddress(
                     release.number(0, static_cast<std::uint32_t>(release.size / cell)));
-            if (!board_.cpus.push_back(cpu))
+            if (board_.cpus.push_back(cpu))
+                cpu_nodes_[board_.cpus.size() - 1] = node;
+            else
                 ++board_.cpus_left_out;
         }
         if (board_.cpus.empty())
             return fail(Status::missing_node, cpus, "cpu");
         return true;
+    }
+
+    /// The clusters of /cpus/cpu-map: whatever holds cores, however deep it is nested. None of it
+    /// is needed; what cannot be understood of it is passed over.
+    bool cpu_map() {
+        const int map = fdt_path_offset(fdt_, "/cpus/cpu-map");
+        if (map < 0)
+            return true;
+        int cluster_node = -1;
+        std::uint32_t cluster = 0;
+        int depth = 0;
+        for (int node = fdt_next_node(fdt_, map, &depth); node >= 0 && depth > 0;
+             node = fdt_next_node(fdt_, node, &depth)) {
+            const std::uint32_t phandle = u32(node, "cpu", 0);
+            if (phandle == 0)
+                continue;
+            const int parent = cluster_of(node);
+            if (cluster_node >= 0 && parent != cluster_node)
+                ++cluster;
+            cluster_node = parent;
+            const int cpu = fdt_node_offset_by_phandle(fdt_, phandle);
+            for (std::size_t i = 0; i < board_.cpus.size(); ++i)
+                if (cpu_nodes_[i] == cpu)
+                    board_.cpus[i].cluster = cluster;
+        }
+        return true;
+    }
+
+    /// The node around the core that `node` is, or is a thread of.
+    int cluster_of(int node) const {
+        const char* name = fdt_get_name(fdt_, node, nullptr);
+        const int parent = fdt_parent_offset(fdt_, node);
+        return name != nullptr && std::string_view(name).starts_with("thread")
+                   ? fdt_parent_offset(fdt_, parent)
+                   : parent;
     }
 
     bool memory() {
@@ -485,6 +523,8 @@ class Parser {
 
     const void* fdt_;
     Board& board_;
+    /// Offsets of the nodes that board_.cpus are of.
+    std::array<int, Board::max_cpus> cpu_nodes_{};
     DevicetreeResult result_{};
 };
 

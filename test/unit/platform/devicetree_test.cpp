@@ -222,6 +222,41 @@ TEST_CASE("Capacity and CPU status are read; a CPU that failed is not used") {
     CHECK(board.cpus[1].enable_method == EnableMethod::psci);
 }
 
+TEST_CASE("CPUs are in the clusters that the cpu-map of QEMU virt tells") {
+    const auto blob = device_trees::qemu("virt,gic-version=3", "-smp 6,clusters=3,cores=2");
+    REQUIRE_TREE(blob);
+    const auto [board, result] = parse(*blob);
+    REQUIRE(result.ok());
+    REQUIRE(board.cpus.size() == 6);
+    for (std::size_t i = 0; i < 6; ++i)
+        CHECK(board.cpus[i].cluster == i / 2);
+}
+
+TEST_CASE("Clusters may be nested, cores may have threads, and a cpu-map need not be right") {
+    const auto blob = device_trees::compile(minimal(R"(
+	cpu-map {
+		socket0 {
+			cluster0 {
+				cluster0 { core0 { thread0 { cpu = <&a>; }; thread1 { cpu = <&b>; }; };
+				           core1 { cpu = <&c>; }; };
+				cluster1 { core0 { cpu = <&d>; }; core1 { cpu = <0x7777>; }; };
+			};
+		};
+	};
+	a: cpu@0 { device_type = "cpu"; reg = <0>; };
+	b: cpu@1 { device_type = "cpu"; reg = <1>; };
+	d: cpu@2 { device_type = "cpu"; reg = <2>; };
+	c: cpu@3 { device_type = "cpu"; reg = <3>; };
+	cpu@4 { device_type = "cpu"; reg = <4>; };)"));
+    REQUIRE_TREE(blob);
+    const auto [board, result] = parse(*blob);
+    REQUIRE(result.ok());
+    REQUIRE(board.cpus.size() == 5);
+    const std::uint32_t expected[] = {0, 0, 1, 0, 0};
+    for (std::size_t i = 0; i < 5; ++i)
+        CHECK(board.cpus[i].cluster == expected[i]);
+}
+
 TEST_CASE("Memory nodes are merged and sorted") {
     const auto blob = device_trees::compile(minimal(one_cpu, R"(
 	memory@50000000 { device_type = "memory"; reg = <0 0x50000000 0 0x1000>, <0 0x8000 0 0x1000>; };
