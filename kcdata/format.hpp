@@ -49,6 +49,22 @@ inline constexpr std::uint32_t KCDATA_TYPE_ARRAY_PADf = 0x2f;
 inline constexpr std::uint64_t KCDATA_FLAGS_STRUCT_PADDING_MASK = 0xf;
 inline constexpr std::uint64_t KCDATA_FLAGS_STRUCT_HAS_PADDING = 0x80;
 
+/// Whether `type` is that of a BEGIN item.
+constexpr bool is_begin_magic(std::uint32_t type) {
+    switch (type) {
+        case KCDATA_BUFFER_BEGIN_STACKSHOT:
+        case KCDATA_BUFFER_BEGIN_DELTA_STACKSHOT:
+        case KCDATA_BUFFER_BEGIN_CRASHINFO:
+        case KCDATA_BUFFER_BEGIN_OS_REASON:
+        case KCDATA_BUFFER_BEGIN_XNUPOST_CONFIG:
+        case KCDATA_BUFFER_BEGIN_BTINFO:
+        case KCDATA_BUFFER_BEGIN_COMPRESSED:
+            return true;
+        default:
+            return false;
+    }
+}
+
 /// Padding bytes behind a payload of `size` bytes: 0 to 15.
 constexpr std::size_t padding_for(std::size_t size) {
     return (alignment - size % alignment) % alignment;

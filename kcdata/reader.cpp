@@ -8,21 +8,6 @@ namespace kcdata {
 
 namespace {
 
-constexpr bool is_begin_magic(std::uint32_t type) {
-    switch (type) {
-        case KCDATA_BUFFER_BEGIN_STACKSHOT:
-        case KCDATA_BUFFER_BEGIN_DELTA_STACKSHOT:
-        case KCDATA_BUFFER_BEGIN_CRASHINFO:
-        case KCDATA_BUFFER_BEGIN_OS_REASON:
-        case KCDATA_BUFFER_BEGIN_XNUPOST_CONFIG:
-        case KCDATA_BUFFER_BEGIN_BTINFO:
-        case KCDATA_BUFFER_BEGIN_COMPRESSED:
-            return true;
-        default:
-            return false;
-    }
-}
-
 constexpr bool is_array(std::uint32_t type) {
     return type == KCDATA_TYPE_ARRAY ||
            (type >= KCDATA_TYPE_ARRAY_PAD0 && type <= KCDATA_TYPE_ARRAY_PADf);
