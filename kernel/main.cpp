@@ -13,6 +13,7 @@
 #include "kernel/scheduler.hpp"
 #include "kernel/secondaries.hpp"
 #include "kernel/selftest/selftest.hpp"
+#include "kernel/stackshot_call.hpp"
 #include "kernel/stackshot_service.hpp"
 #include "kernel/stackshot_system.hpp"
 #include "kernel/task.hpp"
@@ -38,6 +39,7 @@ void kernel_bootstrap_thread(void* argument) {
     start_kernel_thread("daemon.thread-terminate", thread_terminate_daemon, nullptr);
     pl011_driver::start(board);
     start_secondaries(board);
+    initialize_stackshot_subsystem(boot_arguments());
     start_workload(boot_arguments());
     // A self test reads arguments of its own later.
     if (start_selftest())

@@ -13,10 +13,10 @@
 #include "kernel/panic.hpp"
 #include "kernel/shutdown.hpp"
 #include "kernel/sleep.hpp"
-#include "kernel/stackshot_system.hpp"
+#include "kernel/stackshot_call.hpp"
+#include "kernel/stackshot_config.hpp"
 #include "kernel/task.hpp"
 #include "kernel/thread.hpp"
-#include "stackshot/request.hpp"
 #include "stackshot/stackshot.hpp"
 
 namespace kernel {
@@ -62,9 +62,9 @@ void serve(void* argument) {
     const auto& plan = *static_cast<const StackshotPlan*>(argument);
     for (std::uint64_t number = 1; number <= plan.count; number++) {
         sleep_milliseconds(number == 1 ? plan.delay_milliseconds : plan.interval_milliseconds);
-        if (const kern_return error = capture_and_send(plan, number); error != KERN_SUCCESS)
+        if (const auto error = capture_and_send(plan, number); error != stackshot::BSD_SUCCESS)
             print("stackshot: %lu of %lu: failed: %s\n", number, plan.count,
-                  kern_return_name(error));
+                  stackshot::bsd_errno_name(error));
     }
     if (plan.off_then)
         shut_down();
@@ -89,26 +89,22 @@ StackshotPlan read_stackshot_plan(BootArguments& arguments) {
     return plan;
 }
 
-kern_return capture_and_send(const StackshotPlan& plan, std::uint64_t number) {
-    const auto request = stackshot::validate_request(STACKSHOT_CONFIG_TYPE,
-                                                     std::as_bytes(std::span(&plan.config, 1)));
-    if (!request.ok())
-        return request.error();
-    stackshot::System& system = stackshot_system();
-    auto taken = stackshot::take_stackshot(system, request.value());
-    if (!taken.ok())
-        return taken.error();
-    const stackshot::Stackshot& capture = taken.value();
-    const stackshot::Statistics& statistics = capture.statistics;
+stackshot::bsd_errno capture_and_send(const StackshotPlan& plan, std::uint64_t number) {
+    StackshotConfig config(kernel_task());
+    if (const stackshot::bsd_errno error = config.capture(plan.config);
+        error != stackshot::BSD_SUCCESS)
+        return error;
+    const auto data = config.buffer();
+    const stackshot::Statistics statistics = stackshot_subsystem().last_capture();
     const std::uint64_t send_begin = machine::absolute_time();
-    const kern_return sent = send(capture.data());
+    const kern_return sent = send(data);
     console::flush();
     const std::uint64_t send_time = machine::absolute_time() - send_begin;
     print(
         "stackshot: %lu of %lu: %zu bytes, %lu tasks, %lu threads, %lu frames, %u tries, "
         "%d cpus worked, %d absent; prepare %lu us, trap %lu us (interrupts off %lu us), "
         "assemble %lu us, send %lu us\n",
-        number, plan.count, capture.size, statistics.tasks, statistics.threads, statistics.frames,
+        number, plan.count, data.size(), statistics.tasks, statistics.threads, statistics.frames,
         statistics.tries, __builtin_popcountll(statistics.workers),
         __builtin_popcountll(statistics.absent),
         absolute_time_to_microseconds(statistics.prepare_time),
@@ -116,8 +112,7 @@ kern_return capture_and_send(const StackshotPlan& plan, std::uint64_t number) {
         absolute_time_to_microseconds(statistics.interrupts_off),
         absolute_time_to_microseconds(statistics.assemble_time),
         absolute_time_to_microseconds(send_time));
-    system.free(capture.buffer);
-    return sent;
+    return stackshot::bsd_error(sent);
 }
 
 void start_stackshot_service() {

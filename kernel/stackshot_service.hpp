@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "kcdata/result.hpp"
 #include "kcdata/stackshot_flags.hpp"
+#include "stackshot/bsd.hpp"
 
 namespace kernel {
 
@@ -33,8 +33,8 @@ StackshotPlan read_stackshot_plan(BootArguments& arguments);
 /// Once, thread context.
 void start_stackshot_service();
 
-/// Takes and sends one capture of the plan; the line calls it the `number`-th. Errors are those of
-/// stackshot::validate_request(), take_stackshot() and the sender. Thread context.
-kcdata::kern_return capture_and_send(const StackshotPlan& plan, std::uint64_t number);
+/// Takes one capture of the plan, on behalf of kernel_task, and sends it; the line calls it the
+/// `number`-th. Errors are those of stack_snapshot_with_config() and the sender. Thread context.
+stackshot::bsd_errno capture_and_send(const StackshotPlan& plan, std::uint64_t number);
 
 }  // namespace kernel

@@ -6,15 +6,18 @@
 #include "kcdata/result.hpp"
 #include "kernel/list.hpp"
 #include "kernel/thread.hpp"
+#include "stackshot/credential.hpp"
 
 namespace kernel {
 
 class SchedulerGuard;
+class VmMap;
 
 /// A task: what threads belong to. Times are in absolute time units. Everything that can change is
 /// guarded by the scheduler lock, and may be read while the world is stopped.
 struct Task {
     static constexpr std::size_t max_name = 31;
+    static constexpr std::uint32_t nobody = 99;
 
     // Fixed once the task is in the task list.
     std::int32_t pid = 0;
@@ -22,6 +25,10 @@ struct Task {
     char name[max_name + 1] = {};
     std::uint64_t flags = 0;  ///< task_snapshot_flags
     std::uint64_t start_time = 0;
+    /// Set by the task's creator before any of its threads makes a system call; by default nobody's
+    /// in particular.
+    stackshot::Credential credential{.uid = nobody};
+    VmMap* map = nullptr;  ///< the creator's; nullptr: no system call takes an address
 
     ThreadList threads{};
     std::uint32_t thread_count = 0;

@@ -28,7 +28,7 @@ std::size_t assembled_size(const System& system, Collection& collection) {
 }
 
 kern_return join(Writer& writer, Collection& collection) {
-    if (const kern_return error = writer.begin(KCDATA_BUFFER_BEGIN_STACKSHOT);
+    if (const kern_return error = writer.begin(collection.request().begin_magic());
         error != KERN_SUCCESS)
         return error;
     if (const kern_return error = append_chain(writer, collection.pre_task_records());

@@ -21,6 +21,7 @@ kern_return Attempt::prepare(const Request& request, const Estimate& estimate, s
     collection_memory_ = system_.allocate(sizeof(Collection));
     if (memory_.size() < size || collection_memory_.size() < sizeof(Collection))
         return KERN_RESOURCE_SHORTAGE;
+    peak_memory_ = memory_.size() + collection_memory_.size();
     collection_ =
         new (collection_memory_.data()) Collection(system_, request, estimate, mode, memory_);
     return KERN_SUCCESS;
@@ -32,6 +33,8 @@ Result<AssembledBuffer> Attempt::assemble(const AssemblyFacts& facts) {
     auto assembled = stackshot::assemble(system_, *collection_, facts);
     if (assembled.ok() && assembled->buffer.data() == memory_.data())
         memory_ = {};
+    else if (assembled.ok())
+        peak_memory_ += assembled->buffer.size();
     return assembled;
 }
 

@@ -28,12 +28,15 @@ class Attempt {
     /// After the trap: concludes the collection and makes the finished buffer, which then belongs
     /// to the caller. Once. The errors are those of Collection::conclude and assemble().
     kcdata::Result<AssembledBuffer> assemble(const AssemblyFacts& facts);
+    /// Most bytes that were allocated for the attempt at a time, the finished buffer included.
+    std::size_t peak_memory() const { return peak_memory_; }
 
   private:
     System& system_;
     std::span<std::byte> memory_{};
     std::span<std::byte> collection_memory_{};
     Collection* collection_ = nullptr;
+    std::size_t peak_memory_ = 0;
 };
 
 }  // namespace stackshot

@@ -140,7 +140,7 @@ kern_return Collection::set_up_single_threaded(Quiesced& quiesced) {
     const std::size_t records_size = (memory_.size() - frames_size) / alignment * alignment;
     cpus_[quiesced.cpu()].frames = place<std::uint64_t>(memory_.subspan(records_size));
     single_writer_ = Writer(memory_.first(records_size));
-    return single_writer_.begin(KCDATA_BUFFER_BEGIN_STACKSHOT);
+    return single_writer_.begin(request_.begin_magic());
 }
 
 kern_return Collection::set_up_parallel() {

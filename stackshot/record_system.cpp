@@ -67,8 +67,7 @@ kern_return record_pre_task(Writer& writer, System& system, Quiesced& quiesced,
         error = result;
         return result == KERN_SUCCESS;
     };
-    if (!ok(writer.append_uint64_with_description("stackshot_in_flags",
-                                                  request.flags & ~cleared_flags)) ||
+    if (!ok(writer.append_uint64_with_description("stackshot_in_flags", request.in_flags())) ||
         // The pid, as older releases; the last one stores the low half of the flags here.
         !ok(writer.append_uint32_with_description("stackshot_in_pid",
                                                   static_cast<std::uint32_t>(request.pid))) ||
@@ -125,8 +124,7 @@ Result<std::span<std::byte>> record_post_task(Writer& writer, const Request& req
     auto* record = new (duration.value().data())
         stackshot_duration_v2{facts.duration, 0, facts.prior_duration};
     if (!ok(writer.append_uint32_with_description("stackshot_tries", facts.tries)) ||
-        !ok(writer.append_uint64_with_description(
-            "stackshot_out_flags", request.flags & ~(cleared_flags | unmet_flags | refused_flags))))
+        !ok(writer.append_uint64_with_description("stackshot_out_flags", request.out_flags())))
         return error;
     return std::as_writable_bytes(std::span(&record->stackshot_duration_outer, 1));
 }

@@ -1,6 +1,7 @@
 #include "stackshot/stackshot.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "stackshot/assembly.hpp"
 #include "stackshot/attempt.hpp"
@@ -12,97 +13,114 @@ using namespace kcdata;
 
 namespace {
 
-/// Holds the lock that serializes ordinary captures.
-class SubsystemLock {
-  public:
-    SubsystemLock(System& system, bool wait) : system_(system) {
-        if (wait)
-            system_.lock();
-        held_ = wait || system_.try_lock();
-    }
-    ~SubsystemLock() {
-        if (held_)
-            system_.unlock();
-    }
-    SubsystemLock(const SubsystemLock&) = delete;
-    SubsystemLock& operator=(const SubsystemLock&) = delete;
+/// Leaves a finished capture's buffer nothing but the pages it fills: what lies behind it there,
+/// such as the room for stack walks, is zeroed, and whole pages behind it are freed.
+void trim(System& system, Stackshot& capture) {
+    const std::size_t page = std::max<std::size_t>(system.facts().page_size, 1);
+    const std::size_t kept =
+        std::min((capture.size + page - 1) / page * page, capture.buffer.size());
+    std::memset(capture.buffer.data() + capture.size, 0, kept - capture.size);
+    if (kept < capture.buffer.size())
+        system.free(capture.buffer.subspan(kept));
+    capture.buffer = capture.buffer.first(kept);
+}
 
-    bool held() const { return held_; }
-
-  private:
-    System& system_;
-    bool held_ = false;
-};
+/// Runs the trap of one attempt, and counts it.
+TrapOutcome run_trap(System& system, Collection& collection, SubsystemStatistics* totals) {
+    SubsystemStatistics unwanted;
+    SubsystemStatistics& counted = totals != nullptr ? *totals : unwanted;
+    Collection* const one = &collection;
+    CaptureTrap body(std::span(&one, 1));
+    counted.last_end = 0;
+    counted.last_start = system.absolute_time();
+    const TrapOutcome outcome = system.trap(body);
+    counted.last_end = system.absolute_time();
+    ++counted.count;
+    counted.duration += counted.last_end - counted.last_start;
+    return outcome;
+}
 
 /// One attempt with a buffer of `size` bytes.
-Result<AssembledBuffer> attempt_stackshot(System& system, const Request& request,
-                                          const Estimate& estimate, std::size_t size,
-                                          std::uint64_t prepare_begin, Statistics& statistics) {
+Result<Stackshot> attempt_stackshot(System& system, const Request& request,
+                                    const Estimate& estimate, std::size_t size,
+                                    std::uint64_t prepare_begin, Statistics& statistics,
+                                    SubsystemStatistics* totals) {
     AssemblyFacts facts;
     facts.tries = statistics.tries;
     facts.prior_duration = statistics.prior_time;
+    statistics.buffer_size = size;
 
     Attempt attempt(system);
     if (const kern_return error =
             attempt.prepare(request, estimate, size, select_mode(system.facts(), request));
         error != KERN_SUCCESS)
         return error;
-    Collection* collection = &attempt.collection();
+    const Collection& collection = attempt.collection();
     facts.outer_begin = system.absolute_time();
     statistics.prepare_time = facts.outer_begin - prepare_begin;
 
-    CaptureTrap body(std::span<Collection* const>(&collection, 1));
-    const TrapOutcome outcome = system.trap(body);
+    const TrapOutcome outcome = run_trap(system, attempt.collection(), totals);
     const std::uint64_t assemble_begin = system.absolute_time();
     statistics.trap_time = assemble_begin - facts.outer_begin;
     statistics.interrupts_off = outcome.interrupts_off;
-    statistics.workers = collection->workers();
-    statistics.absent = collection->absent();
+    statistics.workers = collection.workers();
+    statistics.absent = collection.absent();
 
     auto assembled = attempt.assemble(facts);
-    const Counts counts = collection->counts();
+    statistics.peak_memory = std::max(statistics.peak_memory, attempt.peak_memory());
+    if (!assembled.ok())
+        return assembled.error();
+    const Counts counts = collection.counts();
     statistics.tasks = counts.tasks;
     statistics.threads = counts.threads;
     statistics.frames = counts.frames;
+    Stackshot capture{assembled->buffer, assembled->size};
+    trim(system, capture);
     statistics.assemble_time = system.absolute_time() - assemble_begin;
-    return assembled;
+    capture.statistics = statistics;
+    return capture;
+}
+
+Estimate estimate_now(System& system, const Request& request) {
+    return estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
 }
 
 }  // namespace
 
-Result<Stackshot> take_stackshot(System& system, const Request& request) {
-    const SubsystemLock lock(system, !request.has(STACKSHOT_TRYLOCK));
-    if (!lock.held())
-        return KERN_LOCK_OWNED;
-
-    Stackshot result;
-    Statistics& statistics = result.statistics;
+Result<Stackshot> take_stackshot(System& system, const Request& request,
+                                 SubsystemStatistics* totals) {
+    Statistics statistics;
     const std::size_t largest = max_tracebuf_size(system.facts());
     std::size_t size = 0;
     for (;;) {
         ++statistics.tries;
         const std::uint64_t prepare_begin = system.absolute_time();
-        const Estimate estimate =
-            estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
+        const Estimate estimate = estimate_now(system, request);
         if (statistics.tries == 1) {
             statistics.estimated_size = estimate.size;
             size = std::min(estimate.size, largest);
         }
-        statistics.buffer_size = size;
-        const auto assembled =
-            attempt_stackshot(system, request, estimate, size, prepare_begin, statistics);
-        if (assembled.ok()) {
-            result.buffer = assembled.value().buffer;
-            result.size = assembled.value().size;
-            return result;
-        }
-        if (assembled.error() != KERN_INSUFFICIENT_BUFFER_SIZE)
-            return assembled.error();
+        auto capture =
+            attempt_stackshot(system, request, estimate, size, prepare_begin, statistics, totals);
+        if (capture.ok() || capture.error() != KERN_INSUFFICIENT_BUFFER_SIZE)
+            return capture;
         if (size >= largest)
             return KERN_RESOURCE_SHORTAGE;
         statistics.prior_time += statistics.trap_time;
         size = size > largest / 2 ? largest : size * 2;
     }
+}
+
+Result<Stackshot> try_stackshot(System& system, const Request& request, std::size_t size,
+                                SubsystemStatistics* totals) {
+    Statistics statistics;
+    statistics.tries = 1;
+    const std::uint64_t prepare_begin = system.absolute_time();
+    const Estimate estimate = estimate_now(system, request);
+    statistics.estimated_size = estimate.size;
+    return attempt_stackshot(system, request, estimate,
+                             std::min(size, max_tracebuf_size(system.facts())), prepare_begin,
+                             statistics, totals);
 }
 
 }  // namespace stackshot

@@ -61,8 +61,8 @@ void console_test(Verdict& verdict) {
     const StackshotPlan plan = read_stackshot_plan(boot_arguments());
     const std::uint64_t before = turns.load(std::memory_order_relaxed);
     for (std::uint64_t number = 1; number <= plan.count; number++)
-        if (const auto error = capture_and_send(plan, number); error != kcdata::KERN_SUCCESS)
-            verdict.fail("capture %lu: %s", number, kcdata::kern_return_name(error));
+        if (const auto error = capture_and_send(plan, number); error != stackshot::BSD_SUCCESS)
+            verdict.fail("capture %lu: %s", number, stackshot::bsd_errno_name(error));
     if (turns.load(std::memory_order_relaxed) == before)
         verdict.fail("nobody else ran while %lu captures were sent", plan.count);
     sent.store(true, std::memory_order_relaxed);

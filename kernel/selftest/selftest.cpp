@@ -26,7 +26,7 @@ constexpr std::array tests = {
     Test{"scale", scale_test},         Test{"cost", cost_test},
     Test{"panic", panic_test},         Test{"panic-twice", panic_twice_test},
     Test{"exception", exception_test}, Test{"overflow", overflow_test},
-    Test{"scheduler", scheduler_test},
+    Test{"scheduler", scheduler_test}, Test{"admission", admission_test},
 };
 
 const Test* find(std::string_view name) {

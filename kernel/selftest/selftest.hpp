@@ -29,6 +29,7 @@ void console_test(Verdict& verdict);
 void modes_test(Verdict& verdict);
 void scale_test(Verdict& verdict);
 void cost_test(Verdict& verdict);
+void admission_test(Verdict& verdict);
 void scheduler_test(Verdict& verdict);
 void panic_test(Verdict& verdict);
 void panic_twice_test(Verdict& verdict);

@@ -84,6 +84,9 @@ def main():
                  lambda smp=smp: unikernel.self_test('scheduler', '--smp', smp))
     tap.case('100 tasks of 100 threads are captured whole, at -smp 4',
              lambda: unikernel.self_test('scale'))
+    for smp in (1, 4):
+        tap.case(f'each check of a request refuses it with its error, at -smp {smp}',
+                 lambda smp=smp: unikernel.self_test('admission workload=idle', '--smp', smp))
     tap.case('instructions in the trap are counted, by thread and by frame', costs_are_counted,
              unikernel)
     for smp in (1, 4):

@@ -146,14 +146,25 @@ std::span<std::byte> FakeSystem::allocate(std::size_t size) {
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(4096, rounded));
     std::memset(memory, static_cast<int>(fill), rounded);
     allocations_[memory] = size;
+    live_bytes_ += size;
+    peak_bytes_ = std::max(peak_bytes_, live_bytes_);
     return {memory, size};
 }
 
 void FakeSystem::free(std::span<std::byte> memory) {
-    const auto found = allocations_.find(memory.data());
-    if (found == allocations_.end() || found->second != memory.size())
+    auto found = allocations_.upper_bound(memory.data());
+    if (found == allocations_.begin())
         throw std::logic_error("freed what was not allocated");
-    std::free(memory.data());
+    --found;
+    const auto [start, size] = *found;
+    const auto skipped = static_cast<std::size_t>(memory.data() - start);
+    if (skipped >= size || memory.size() != size - skipped || skipped % 4096 != 0)
+        throw std::logic_error("freed what was not allocated");
+    live_bytes_ -= memory.size();
+    found->second = skipped;
+    if (skipped != 0)
+        return;
+    std::free(start);
     allocations_.erase(found);
 }
 
@@ -245,7 +256,16 @@ void FakeSystem::signal_event() {
         event.store(true, std::memory_order_relaxed);
 }
 
+bool FakeSystem::read_fails() {
+    std::size_t left = failing_read.load(std::memory_order_relaxed);
+    while (left != 0 && !failing_read.compare_exchange_weak(left, left - 1)) {
+    }
+    return left == 1;
+}
+
 Result<TaskRef> FakeSystem::next_task(Quiesced&, TaskRef previous) {
+    if (read_fails())
+        return kcdata::KERN_FAILURE;
     if (next_task_hook)
         return next_task_hook(previous);
     const auto index = static_cast<std::size_t>(previous);
@@ -253,6 +273,8 @@ Result<TaskRef> FakeSystem::next_task(Quiesced&, TaskRef previous) {
 }
 
 Result<ThreadRef> FakeSystem::next_thread(Quiesced&, TaskRef task, ThreadRef previous) {
+    if (read_fails())
+        return kcdata::KERN_FAILURE;
     if (next_thread_hook)
         return next_thread_hook(task, previous);
     const auto task_index = static_cast<std::size_t>(task) - 1;
@@ -262,6 +284,8 @@ Result<ThreadRef> FakeSystem::next_thread(Quiesced&, TaskRef task, ThreadRef pre
 }
 
 kern_return FakeSystem::task_facts(Quiesced&, TaskRef task, TaskFacts& out) {
+    if (read_fails())
+        return kcdata::KERN_FAILURE;
     if (task_facts_hook)
         task_facts_hook(task);
     const Task& found = tasks.at(static_cast<std::size_t>(task) - 1);
@@ -275,11 +299,15 @@ const FakeSystem::Thread& FakeSystem::thread_of(ThreadRef thread) const {
 }
 
 kern_return FakeSystem::thread_facts(Quiesced&, ThreadRef thread, ThreadFacts& out) {
+    if (read_fails())
+        return kcdata::KERN_FAILURE;
     out = thread_of(thread).facts;
     return thread_of(thread).facts_result;
 }
 
 kern_return FakeSystem::stack_facts(Quiesced&, ThreadRef thread, StackFacts& out) {
+    if (read_fails())
+        return kcdata::KERN_FAILURE;
     out = thread_of(thread).stack;
     return thread_of(thread).stack_result;
 }
@@ -296,6 +324,8 @@ void FakeSystem::workers_overdue(Quiesced&, CpuMask cpus) {
 bool FakeSystem::read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) {
     if (address % 8 != 0)
         throw std::logic_error("misaligned read");
+    if (read_fails())
+        return false;
     for (std::uint64_t& value : words) {
         const auto found = memory_.find(address);
         if (found == memory_.end())

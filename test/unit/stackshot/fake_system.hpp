@@ -63,6 +63,8 @@ class FakeSystem final : public stackshot::System {
     std::byte fill{0xaa};
     /// The n-th allocation from now on fails, counted from 1; 0: none does.
     std::size_t failing_allocation = 0;
+    /// The same for everything that is read of the system inside a trap: lists, facts and words.
+    std::atomic<std::size_t> failing_read{0};
     /// Instead of the walk through `tasks`, if set. Called on the CPUs of the capture.
     std::function<kcdata::Result<stackshot::TaskRef>(stackshot::TaskRef)> next_task_hook{};
     std::function<kcdata::Result<stackshot::ThreadRef>(stackshot::TaskRef, stackshot::ThreadRef)>
@@ -75,6 +77,9 @@ class FakeSystem final : public stackshot::System {
     std::function<void()> trap_hook{};
 
     std::size_t live_allocations() const { return allocations_.size(); }
+    /// Bytes allocated, now and at the most.
+    std::size_t live_bytes() const { return live_bytes_; }
+    std::size_t peak_bytes() const { return peak_bytes_; }
     std::size_t traps() const { return traps_; }
     bool locked() const { return locked_; }
     /// Waits that no signal ended: each costs a real CPU a period of the event stream, or hangs it.
@@ -128,9 +133,12 @@ class FakeSystem final : public stackshot::System {
 
   private:
     const Thread& thread_of(stackshot::ThreadRef thread) const;
+    bool read_fails();
 
     std::map<std::uint64_t, std::uint64_t> memory_{};
     std::map<std::byte*, std::size_t> allocations_{};
+    std::size_t live_bytes_ = 0;
+    std::size_t peak_bytes_ = 0;
     std::size_t traps_ = 0;
     std::uint64_t next_stack_ = 0xffff'0000'1000'0000;
     std::uint64_t next_id_ = 1;

@@ -429,6 +429,41 @@ TEST_CASE("when the n-th allocation fails nothing is left allocated") {
     CHECK(needed == (single ? 2 : 3));
 }
 
+TEST_CASE("the peak of memory a capture tells is the peak there was, over all attempts") {
+    const bool single = GENERATE(false, true);
+    const bool retried = GENERATE(false, true);
+    FakeSystem system(3);
+    system.constant.tunables.single_threaded = single;
+    add_tasks(system, 20);
+    if (retried) {
+        system.constant.tunables.estimate_adj = 0;
+        for (auto& thread : system.tasks[0].threads)
+            system.make_stack(thread, 900);
+    }
+    auto taken = take_stackshot(system, {});
+    REQUIRE(taken.ok());
+    CHECK((taken->statistics.tries > 1) == retried);
+    CHECK(taken->statistics.peak_memory == system.peak_bytes());
+    CHECK(system.live_bytes() == taken->buffer.size());
+    system.free(taken->buffer);
+}
+
+TEST_CASE("of a finished buffer only the pages it fills are kept, zeroed behind its end") {
+    const bool single = GENERATE(false, true);
+    FakeSystem system(2);
+    system.constant.tunables.single_threaded = single;
+    add_tasks(system, 20);
+    auto taken = take_stackshot(system, {Request::all_pids, STACKSHOT_KCDATA_FORMAT, 1'000'000});
+    REQUIRE(taken.ok());
+    CHECK(taken->statistics.buffer_size >= 1'000'000);
+    CHECK(taken->buffer.size() % 4096 == 0);
+    CHECK(taken->buffer.size() - taken->size < 4096);
+    for (const std::byte byte : taken->buffer.subspan(taken->size))
+        REQUIRE(byte == std::byte{0});
+    system.free(taken->buffer);
+    CHECK(system.live_bytes() == 0);
+}
+
 TEST_CASE("a size hint enlarges the buffer, unless it is above the maximum") {
     FakeSystem system(1);
     add_tasks(system, 3);
@@ -485,18 +520,6 @@ TEST_CASE("a corrupt list or object ends the capture with KERN_FAILURE, once and
     CHECK(system.live_allocations() == 0);
     CHECK_FALSE(system.locked());
     CHECK(system.missed_signals() == 0);
-}
-
-TEST_CASE("only STACKSHOT_TRYLOCK gives up when another capture runs") {
-    FakeSystem system(1);
-    add_tasks(system, 2);
-    REQUIRE(system.try_lock());
-    CHECK(take_stackshot(system, {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_TRYLOCK})
-              .error() == KERN_LOCK_OWNED);
-    CHECK(system.locked());
-    system.unlock();
-    Taken taken(system, {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_TRYLOCK});
-    CHECK_FALSE(system.locked());
 }
 
 TEST_CASE("a worker does not leave while the queue is still being populated") {
