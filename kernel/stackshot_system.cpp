@@ -150,6 +150,9 @@ class KernelSystem final : public stackshot::System {
 
     Result<TaskRef> next_task(Quiesced&, TaskRef previous) override;
     Result<ThreadRef> next_thread(Quiesced&, TaskRef task, ThreadRef previous) override;
+    Result<ThreadRef> skip_threads(Quiesced&, TaskRef task, ThreadRef previous,
+                                   std::size_t count) override;
+    Result<std::size_t> task_thread_count(Quiesced&, TaskRef task) override;
     kern_return task_facts(Quiesced&, TaskRef task, stackshot::TaskFacts& facts) override;
     kern_return thread_facts(Quiesced&, ThreadRef thread, stackshot::ThreadFacts& facts) override;
     kern_return stack_facts(Quiesced&, ThreadRef thread, StackFacts& facts) override;
@@ -157,6 +160,10 @@ class KernelSystem final : public stackshot::System {
     CpuMask absent_cpus(Quiesced& quiesced) override { return quiesce().absent(quiesced); }
     [[noreturn]] void workers_overdue(Quiesced&, CpuMask cpus) override {
         panic("stackshot: CPUs %016lx did not finish their part of the capture", cpus);
+    }
+    [[noreturn]] void spin_for_panic(Quiesced&) override {
+        for (;;)
+            wait_for_event();
     }
     bool read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) override;
     bool interrupted_registers(Quiesced&, std::uint64_t return_address, std::uint64_t frame_pointer,
@@ -262,6 +269,30 @@ Result<ThreadRef> KernelSystem::next_thread(Quiesced&, TaskRef task, ThreadRef p
     if (!next.ok())
         return next.error();
     return static_cast<ThreadRef>(next.value());
+}
+
+Result<ThreadRef> KernelSystem::skip_threads(Quiesced&, TaskRef task, ThreadRef previous,
+                                             std::size_t count) {
+    auto thread = static_cast<std::uint64_t>(previous);
+    for (; count > 0; count--) {
+        const std::uint64_t link = thread == 0
+                                       ? static_cast<std::uint64_t>(task) + offsetof(Task, threads)
+                                       : thread + offsetof(Thread, task_link);
+        // The first member of the list as of a link leads on.
+        if (!read_member(link, 0, thread))
+            return KERN_FAILURE;
+        if (thread == 0)
+            break;
+    }
+    return static_cast<ThreadRef>(thread);
+}
+
+Result<std::size_t> KernelSystem::task_thread_count(Quiesced&, TaskRef task) {
+    std::uint32_t count = 0;
+    static_assert(sizeof(count) == sizeof(Task::thread_count));
+    if (!read_member(static_cast<std::uint64_t>(task), offsetof(Task, thread_count), count))
+        return KERN_FAILURE;
+    return std::size_t{count};
 }
 
 kern_return KernelSystem::task_facts(Quiesced&, TaskRef ref, stackshot::TaskFacts& facts) {

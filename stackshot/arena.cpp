@@ -5,9 +5,10 @@
 
 namespace stackshot {
 
-void Arena::reset(System& system, std::span<std::byte> memory,
+void Arena::reset(System& system, const CaptureState& state, std::span<std::byte> memory,
                   std::span<const std::uint32_t> cpus) {
     system_ = &system;
+    state_ = &state;
     pool_count_ = static_cast<std::uint32_t>(std::min<std::size_t>(cpus.size(), max_clusters));
     std::uint64_t cpus_left = 0;
     for (std::uint32_t cluster = 0; cluster < pool_count_; ++cluster)
@@ -57,21 +58,30 @@ std::span<std::byte> Arena::bump(Pool& pool, std::size_t size) {
 }
 
 std::span<std::byte> Arena::best_fit(Pool& pool, std::size_t size) {
-    pool.lock.lock(*system_);
-    FreeBlock** best = nullptr;
-    for (FreeBlock** link = &pool.free; *link != nullptr; link = &(*link)->next) {
-        if ((*link)->size >= size && (best == nullptr || (*link)->size < (*best)->size))
-            best = link;
+    if (!pool.lock.lock(*system_, *state_))
+        return {};
+    FreeBlock* best = nullptr;
+    FreeBlock* before_best = nullptr;
+    FreeBlock* before = nullptr;
+    for (FreeBlock* block = pool.free; block != nullptr; before = block, block = block->next) {
+        if (block->size >= size && (best == nullptr || block->size < best->size)) {
+            best = block;
+            before_best = before;
+        }
     }
     std::span<std::byte> memory;
     if (best != nullptr) {
-        FreeBlock* block = *best;
-        memory = {reinterpret_cast<std::byte*>(block), block->size};
-        *best = block->next;
-        if (block->size - size >= smallest_free_block) {
+        memory = {reinterpret_cast<std::byte*>(best), best->size};
+        FreeBlock* next = best->next;
+        if (best->size - size >= smallest_free_block) {
+            const std::size_t rest = best->size - size;
             memory = memory.first(size);
-            *best = new (memory.data() + size) FreeBlock{block->next, block->size - size};
+            next = new (memory.data() + size) FreeBlock{next, rest};
         }
+        if (before_best != nullptr)
+            before_best->next = next;
+        else
+            pool.free = next;
     }
     pool.lock.unlock(*system_);
     return memory;
@@ -85,7 +95,8 @@ void Arena::give_back(std::uint32_t cluster, std::span<std::byte> memory) {
     if (memory.size() < smallest_free_block || pool_count_ == 0)
         return;
     Pool& pool = pools_[cluster % pool_count_];
-    pool.lock.lock(*system_);
+    if (!pool.lock.lock(*system_, *state_))
+        return;
     pool.free = new (memory.data()) FreeBlock{pool.free, memory.size()};
     pool.lock.unlock(*system_);
 }

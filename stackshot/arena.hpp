@@ -1,12 +1,13 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "stackshot/atomic.hpp"
 #include "stackshot/capture_lock.hpp"
+#include "stackshot/capture_state.hpp"
 #include "stackshot/system.hpp"
 
 namespace stackshot {
@@ -23,11 +24,13 @@ class Arena {
     static constexpr std::size_t smallest_free_block = 64;
 
     /// Cuts `memory`, aligned to `granularity`. `cpus[n]` is the number of CPUs of cluster n that
-    /// take part; a cluster without any gets no pool. Before any other CPU sees the arena.
-    void reset(System& system, std::span<std::byte> memory, std::span<const std::uint32_t> cpus);
+    /// take part; a cluster without any gets no pool. Waits end when `state`, which outlives the
+    /// arena's use, is PANICKED. Before any other CPU sees the arena.
+    void reset(System& system, const CaptureState& state, std::span<std::byte> memory,
+               std::span<const std::uint32_t> cpus);
 
-    /// At least `size` bytes, or an empty span when no pool has them in one piece. Any CPU of the
-    /// capture, at any time.
+    /// At least `size` bytes, or an empty span when no pool has them in one piece, or after a
+    /// panic. Any CPU of the capture, at any time.
     std::span<std::byte> allocate(std::uint32_t cluster, std::size_t size);
     /// Takes back memory that came from allocate(), whole or a tail of it, into the pool of
     /// `cluster`, that is, of the CPU that frees it.
@@ -44,15 +47,16 @@ class Arena {
     struct alignas(64) Pool {
         std::byte* base = nullptr;
         std::size_t size = 0;
-        std::atomic<std::size_t> used{0};
+        Atomic<std::size_t> used{0};
         CaptureLock lock;
-        FreeBlock* free = nullptr;
+        Published<FreeBlock*> free = nullptr;
     };
 
     std::span<std::byte> bump(Pool& pool, std::size_t size);
     std::span<std::byte> best_fit(Pool& pool, std::size_t size);
 
     System* system_ = nullptr;
+    const CaptureState* state_ = nullptr;
     std::uint32_t pool_count_ = 0;
     std::array<Pool, max_clusters> pools_{};
 };

@@ -20,7 +20,7 @@ kern_return append_chain(Writer& writer, const Chunk* head) {
 /// The buffer a parallel collection needs, in whole pages.
 std::size_t assembled_size(const System& system, Collection& collection) {
     std::size_t size = 2 * sizeof(ItemHeader) + chain_size(collection.pre_task_records());
-    for (const WorkItem& item : collection.tasks())
+    for (const WorkItem& item : collection.items())
         size += chain_size(item.records);
     size += record_post_task_room(system.facts().cpu_count);
     const std::size_t page = std::max<std::size_t>(system.facts().page_size, 1);
@@ -34,7 +34,7 @@ kern_return join(Writer& writer, Collection& collection) {
     if (const kern_return error = append_chain(writer, collection.pre_task_records());
         error != KERN_SUCCESS)
         return error;
-    for (const WorkItem& item : collection.tasks()) {
+    for (const WorkItem& item : collection.items()) {
         if (const kern_return error = append_chain(writer, item.records); error != KERN_SUCCESS)
             return error;
     }

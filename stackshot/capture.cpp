@@ -36,8 +36,9 @@ std::span<T> place(std::span<std::byte> room) {
 }  // namespace
 
 Mode select_mode(const SystemFacts& facts, const Request& request) {
-    return facts.tunables.single_threaded || request.process_scoped() ? Mode::single_threaded
-                                                                      : Mode::parallel;
+    const bool single = facts.tunables.single_threaded || request.process_scoped() ||
+                        request.has(STACKSHOT_FROM_PANIC | STACKSHOT_PAGE_TABLES);
+    return single ? Mode::single_threaded : Mode::parallel;
 }
 
 Collection::Collection(System& system, const Request& request, const Estimate& estimate, Mode mode,
@@ -60,29 +61,52 @@ void Collection::cpu_preflight(CpuIndex cpu) {
 }
 
 void Collection::initiator(Quiesced& quiesced) {
+    const CpuMask self = CpuMask{1} << quiesced.cpu();
+    // In one order with panic(): either that CPU waits for this one, or this one sees the panic.
+    participants_.store(self, std::memory_order_seq_cst);
     begin_time_ = system_.absolute_time();
-    const kern_return error = set_up(quiesced);
-    if (error == KERN_SUCCESS)
-        (void)state_.run();
-    else
-        (void)state_.fail(capture_error(error));
-    system_.signal_event();
-
-    collect(quiesced, true);
+    if (!state_.panicked()) {
+        const kern_return error = set_up(quiesced);
+        if (error == KERN_SUCCESS)
+            (void)state_.run();
+        else
+            (void)state_.fail(capture_error(error));
+        system_.signal_event();
+        collect(quiesced);
+    } else {
+        leave(quiesced.cpu());
+    }
     wait_for_workers(quiesced);
     end_time_ = system_.absolute_time();
+    if (state_.panicked())
+        system_.spin_for_panic(quiesced);
+}
+
+CpuMask Collection::working() const {
+    // Acquire: what the CPUs that have left recorded is seen from here on; and the initiator leaves
+    // after it has named all participants.
+    const CpuMask left = left_.load(std::memory_order_acquire);
+    return participants_.load(std::memory_order_seq_cst) & ~left;
+}
+
+void Collection::leave(CpuIndex cpu) {
+    // Release: whoever sees this CPU gone sees what it recorded.
+    left_.fetch_or(CpuMask{1} << cpu, std::memory_order_release);
+    system_.signal_event();
 }
 
 void Collection::wait_for_workers(Quiesced& quiesced) {
     const std::uint64_t begin = system_.absolute_time();
     for (;;) {
-        // Acquire: what the other CPUs recorded is seen from here on.
-        const CpuMask working = working_.load(std::memory_order_acquire);
-        if (working == 0)
+        const CpuMask left_over = working();
+        if (left_over == 0)
             return;
-        // Nothing can be given up: a worker writes into memory that is freed after the trap.
-        if (system_.absolute_time() - begin >= system_.facts().tunables.worker_timeout)
-            system_.workers_overdue(quiesced, working);
+        if (system_.absolute_time() - begin >= system_.facts().tunables.worker_timeout) {
+            if (state_.panicked())
+                return;
+            // Nothing can be given up: a worker writes into memory that is freed after the trap.
+            system_.workers_overdue(quiesced, left_over);
+        }
         system_.wait_for_event();
     }
 }
@@ -92,45 +116,77 @@ void Collection::auxiliary(Quiesced& quiesced) {
         return;
     while (state_.state() == CaptureState::SETUP)
         system_.wait_for_event();
-    collect(quiesced, false);
+    collect(quiesced);
+    if (state_.panicked())
+        system_.spin_for_panic(quiesced);
 }
 
-void Collection::collect(Quiesced& quiesced, bool main) {
+void Collection::collect(Quiesced& quiesced) {
     PerCpu& own = cpus_[quiesced.cpu()];
     own.latency.init = system_.absolute_time() - own.preflight_time;
     if (state_.state() == CaptureState::RUNNING) {
         const kern_return error = mode_ == Mode::single_threaded
                                       ? collect_single_threaded(quiesced, own)
-                                      : collect_in_parallel(quiesced, own, main);
+                                      : collect_in_parallel(quiesced, own);
         // Another CPU's error came first where this one was only aborted.
         if (error != KERN_SUCCESS)
             (void)state_.fail(capture_error(error));
     }
     own.latency.total = system_.absolute_time() - own.preflight_time;
-    // Release: whoever sees this CPU gone sees what it recorded.
-    working_.fetch_and(~(CpuMask{1} << quiesced.cpu()), std::memory_order_release);
-    system_.signal_event();
+    leave(quiesced.cpu());
+}
+
+PanicTurn Collection::panic(CpuIndex cpu) {
+    const CaptureState::Panic panic = state_.panic(cpu);
+    if (panic == CaptureState::Panic::inactive || panic == CaptureState::Panic::again)
+        return {};
+    leave(cpu);
+    if (panic == CaptureState::Panic::later)
+        return {.proceed = false};
+    const std::uint64_t begin = system_.absolute_time();
+    CpuMask left_over = working();
+    while (left_over != 0 &&
+           system_.absolute_time() - begin < system_.facts().tunables.worker_timeout) {
+        system_.wait_for_event();
+        left_over = working();
+    }
+    return {.working = left_over};
 }
 
 kern_return Collection::set_up(Quiesced& quiesced) {
     absent_ = system_.absent_cpus(quiesced);
-    participants_ = CpuMask{1} << quiesced.cpu();
+    CpuMask participants = CpuMask{1} << quiesced.cpu();
     if (mode_ == Mode::parallel) {
         const CpuIndex count = std::min(system_.facts().cpu_count, max_cpus);
         for (CpuIndex cpu = 0; cpu < count; ++cpu) {
             // Those that did not stop may be preflighting right now: not counted, never waited for.
             if ((absent_ >> cpu & 1) == 0 && cpus_[cpu].preflighted.load(std::memory_order_acquire))
-                participants_ |= CpuMask{1} << cpu;
+                participants |= CpuMask{1} << cpu;
         }
     }
-    working_.store(participants_, std::memory_order_relaxed);
-    for_each_cpu(participants_, [this](CpuIndex cpu) {
+    for_each_cpu(participants, [this](CpuIndex cpu) {
         CpuLatency& latency = cpus_[cpu].latency;
         latency.cpu = cpu;
         latency.cluster = system_.cluster_of(cpu);
         latency.cluster_type = system_.facts().cluster_types[latency.cluster];
     });
+    participants_.store(participants, std::memory_order_seq_cst);
+    main_ = choose_main(quiesced.cpu());
     return mode_ == Mode::parallel ? set_up_parallel() : set_up_single_threaded(quiesced);
+}
+
+/// The initiator, unless it is an E core and a P core takes part: what only the main CPU can do,
+/// the others wait for. XNU's P cores compete for it in their preflight; here a CPU that preflights
+/// may yet be found absent.
+CpuIndex Collection::choose_main(CpuIndex self) const {
+    CpuIndex main = self;
+    if (cpus_[self].latency.cluster_type == ClusterType::E) {
+        for_each_cpu(workers(), [&](CpuIndex cpu) {
+            if (main == self && cpus_[cpu].latency.cluster_type == ClusterType::P)
+                main = cpu;
+        });
+    }
+    return main;
 }
 
 kern_return Collection::set_up_single_threaded(Quiesced& quiesced) {
@@ -145,20 +201,27 @@ kern_return Collection::set_up_single_threaded(Quiesced& quiesced) {
 
 kern_return Collection::set_up_parallel() {
     std::array<std::uint32_t, max_clusters> cpus{};
-    for_each_cpu(participants_,
-                 [&](CpuIndex cpu) { ++cpus[cpus_[cpu].latency.cluster % max_clusters]; });
+    bool two_types = false;
+    const ClusterType type = cpus_[main_].latency.cluster_type;
+    for_each_cpu(workers(), [&](CpuIndex cpu) {
+        ++cpus[cpus_[cpu].latency.cluster];
+        two_types = two_types || cpus_[cpu].latency.cluster_type != type;
+    });
     const std::uint32_t clusters = std::min(system_.facts().cluster_count, max_clusters);
-    arena_.reset(system_, memory_, std::span(cpus).first(clusters));
+    arena_.reset(system_, state_, memory_, std::span(cpus).first(clusters));
 
     bool enough = true;
-    for_each_cpu(participants_, [&](CpuIndex cpu) {
+    for_each_cpu(workers(), [&](CpuIndex cpu) {
         const auto room = arena_.allocate(cpus_[cpu].latency.cluster, frames_size);
         cpus_[cpu].frames = place<std::uint64_t>(room);
         enough = enough && !room.empty();
     });
+    extra_parts_ = max_extra_parts(static_cast<CpuIndex>(std::popcount(workers())));
+    const std::uint32_t queues = two_types ? 2 : 1;
     const auto room =
-        arena_.allocate(cpus_[0].latency.cluster, estimate_.queue_capacity * sizeof(WorkItem));
-    queue_.reset(place<WorkItem>(room));
+        arena_.allocate(cpus_[main_].latency.cluster,
+                        WorkQueues::storage_size(estimate_.queue_capacity + extra_parts_, queues));
+    queues_.reset(room, queues);
     return enough && !room.empty() ? KERN_SUCCESS : KERN_RESOURCE_SHORTAGE;
 }
 
@@ -194,7 +257,7 @@ kern_return Collection::collect_single_threaded(Quiesced& quiesced, PerCpu& own)
         if (task == TaskRef::none)
             break;
         bool recorded = false;
-        if (const kern_return error = recorder.record_task(single_writer_, task, recorded);
+        if (const kern_return error = recorder.record_task(single_writer_, task, {}, recorded);
             error != KERN_SUCCESS)
             return error;
         done = recorded && request_.process_scoped();
@@ -204,26 +267,27 @@ kern_return Collection::collect_single_threaded(Quiesced& quiesced, PerCpu& own)
     return KERN_SUCCESS;
 }
 
-kern_return Collection::collect_in_parallel(Quiesced& quiesced, PerCpu& own, bool main) {
+kern_return Collection::collect_in_parallel(Quiesced& quiesced, PerCpu& own) {
     Recorder recorder(system_, quiesced, request_, unwinder_, own.frames);
     ChunkChain chain(arena_, own.latency.cluster, estimate_.smallest_chunk);
-    kern_return error = main ? fill_queue(quiesced, chain) : KERN_SUCCESS;
+    kern_return error =
+        main_ == quiesced.cpu() ? fill_queues(quiesced, chain) : kern_return{KERN_SUCCESS};
     if (error == KERN_SUCCESS)
-        error = work_on_queue(recorder, chain, own);
+        error = work_on_queues(recorder, chain, own);
     own.latency.counts = recorder.counts();
     own.latency.buffer = chain.bytes_taken();
     own.latency.borrowed = chain.bytes_borrowed();
     return error;
 }
 
-kern_return Collection::fill_queue(Quiesced& quiesced, ChunkChain& chain) {
+kern_return Collection::fill_queues(Quiesced& quiesced, ChunkChain& chain) {
     if (const kern_return error = record_system(chain.start(), quiesced); error != KERN_SUCCESS)
         return error;
     pre_task_ = chain.finish();
 
     CycleDetector<TaskRef> circle;
     TaskRef task = TaskRef::none;
-    bool full = false;
+    kern_return pushed = KERN_SUCCESS;
     for (;;) {
         const auto next = next_task(quiesced, circle, task);
         if (!next.ok())
@@ -231,25 +295,61 @@ kern_return Collection::fill_queue(Quiesced& quiesced, ChunkChain& chain) {
         task = next.value();
         if (task == TaskRef::none)
             break;
-        // A full queue ends the attempt, but a circle is another error than too many tasks.
-        full = full || !queue_.push(task);
-        if (!full)
-            system_.signal_event();
+        // Full queues end the attempt, but a circle is another error than too many tasks.
+        if (pushed == KERN_SUCCESS)
+            pushed = push_task(quiesced, task);
+        if (pushed != KERN_SUCCESS && pushed != KERN_INSUFFICIENT_BUFFER_SIZE)
+            return pushed;
     }
-    if (full)
-        return KERN_INSUFFICIENT_BUFFER_SIZE;
-    queue_.set_populated();
+    if (pushed != KERN_SUCCESS)
+        return pushed;
+    queues_.set_populated();
     system_.signal_event();
     return KERN_SUCCESS;
 }
 
-kern_return Collection::work_on_queue(Recorder& recorder, ChunkChain& chain, PerCpu& own) {
+kern_return Collection::push_task(Quiesced& quiesced, TaskRef task) {
+    const auto counted = system_.task_thread_count(quiesced, task);
+    if (!counted.ok())
+        return counted.error();
+    // Not more than all tasks have together: a wrong count does not make this CPU run in circles.
+    const std::size_t threads = std::min(counted.value(), estimate_.threads);
+    const std::size_t length =
+        threads_per_part(estimate_.threads, static_cast<CpuIndex>(std::popcount(workers())));
+    std::size_t cuts = std::min(threads == 0 ? 0 : (threads - 1) / length, extra_parts_);
+    const std::size_t even_length = (threads + cuts) / (cuts + 1);
+    TaskPart part;
+    for (; cuts > 0; --cuts) {
+        const bool at_front = part.first == ThreadRef::none;
+        const auto end =
+            system_.skip_threads(quiesced, task, part.first, even_length + (at_front ? 1 : 0));
+        if (!end.ok())
+            return end.error();
+        if (end.value() == ThreadRef::none)
+            break;
+        part.end = end.value();
+        if (const kern_return error = push(task, part, even_length); error != KERN_SUCCESS)
+            return error;
+        --extra_parts_;
+        part = {.first = part.end};
+    }
+    return push(task, part, part.first == ThreadRef::none ? counted.value() : even_length);
+}
+
+kern_return Collection::push(TaskRef task, const TaskPart& part, std::size_t threads) {
+    if (!queues_.push(task, part, threads))
+        return KERN_INSUFFICIENT_BUFFER_SIZE;
+    system_.signal_event();
+    return KERN_SUCCESS;
+}
+
+kern_return Collection::work_on_queues(Recorder& recorder, ChunkChain& chain, PerCpu& own) {
     for (;;) {
         if (state_.state() != CaptureState::RUNNING)
             return KERN_ABORTED;
-        // Before the look at the queue: an item may come in between.
-        const bool last_look = queue_.populated();
-        WorkItem* item = queue_.claim();
+        // Before the look at the queues: an item may come in between.
+        const bool last_look = queues_.populated();
+        WorkItem* item = queues_.claim(own.latency.cluster_type);
         if (item == nullptr) {
             if (last_look)
                 return KERN_SUCCESS;
@@ -259,7 +359,8 @@ kern_return Collection::work_on_queue(Recorder& recorder, ChunkChain& chain, Per
             continue;
         }
         bool recorded = false;
-        if (const kern_return error = recorder.record_task(chain.start(), item->task, recorded);
+        if (const kern_return error =
+                recorder.record_task(chain.start(), item->task, item->part, recorded);
             error != KERN_SUCCESS)
             return error;
         item->records = chain.finish();
@@ -270,8 +371,8 @@ kern_return Collection::conclude() {
     // Not even SETUP left: the trap never ran it.
     const bool ran = state_.state() != CaptureState::SETUP;
     const kern_return error = ran ? state_.error() : KERN_FAILURE;
-    state_.finish();
-    for_each_cpu(participants_, [this](CpuIndex cpu) {
+    (void)state_.finish();
+    for_each_cpu(workers(), [this](CpuIndex cpu) {
         latencies_[latency_count_++] = cpus_[cpu].latency;
         counts_ += cpus_[cpu].latency.counts;
     });
@@ -286,6 +387,18 @@ void CaptureTrap::cpu_preflight(CpuIndex cpu) {
 void CaptureTrap::initiator(Quiesced& quiesced) {
     for (Collection* collection : collections_)
         collection->initiator(quiesced);
+}
+
+PanicTurn CaptureTrap::panic(CpuIndex cpu) {
+    PanicTurn turn;
+    for (Collection* collection : collections_) {
+        const PanicTurn one = collection->panic(cpu);
+        // Whoever is first at one goes on with the next: two CPUs are not both later ones.
+        if (!one.proceed)
+            return one;
+        turn.working |= one.working;
+    }
+    return turn;
 }
 
 void CaptureTrap::auxiliary(Quiesced& quiesced) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,6 +8,7 @@
 #include "kcdata/result.hpp"
 #include "kcdata/writer.hpp"
 #include "stackshot/arena.hpp"
+#include "stackshot/atomic.hpp"
 #include "stackshot/capture_state.hpp"
 #include "stackshot/chunk_chain.hpp"
 #include "stackshot/cycle_detector.hpp"
@@ -23,10 +23,19 @@ namespace stackshot {
 
 enum class Mode : std::uint8_t {
     single_threaded,  ///< the initiator writes all records into one buffer
-    parallel,         ///< all CPUs that stopped take tasks from a queue, a chain of chunks for each
+    parallel,         ///< all CPUs that stopped take tasks from queues, a chain of chunks for each
 };
-/// Preflight: parallel, unless a boot argument forbids it or the capture is of one task only.
+/// Preflight: parallel, unless a boot argument forbids it, or the capture is of one task only, of
+/// page tables, or of a panic, when no other CPU can be relied on.
 Mode select_mode(const SystemFacts& facts, const Request& request);
+
+/// What is a CPU's turn when it panics.
+struct PanicTurn {
+    /// False: another CPU panicked before this one, which has nothing to do but stay where it is.
+    bool proceed = true;
+    /// CPUs that still work on the collection: they did not notice in time.
+    CpuMask working = 0;
+};
 
 /// One collection of the stopped system's records, into memory prepared before. The three
 /// functions of a TrapBody run it inside a trap; the results are read after it. A collection is run
@@ -41,10 +50,16 @@ class Collection {
     Collection& operator=(const Collection&) = delete;
 
     // Inside the trap; see TrapBody. initiator() returns when every CPU is done, and does not
-    // return if one is not in time: see System::workers_overdue.
+    // return if one is not in time: see System::workers_overdue. Neither returns after a panic:
+    // see System::spin_for_panic.
     void cpu_preflight(CpuIndex cpu);
     void initiator(Quiesced& quiesced);
     void auxiliary(Quiesced& quiesced);
+
+    // On the CPU that panics, wherever it is, before it stops the others.
+    /// Ends the collection for good, if it is active, and waits until no CPU works on it any more,
+    /// for Tunables::worker_timeout at most.
+    PanicTurn panic(CpuIndex cpu);
 
     // After the trap.
     /// Ends the collection, once, and tells how it went: the first error of any CPU.
@@ -54,7 +69,7 @@ class Collection {
     const Request& request() const { return request_; }
     Mode mode() const { return mode_; }
     std::span<std::byte> memory() const { return memory_; }
-    CpuMask workers() const { return participants_; }
+    CpuMask workers() const { return participants_.load(std::memory_order_relaxed); }
     CpuMask absent() const { return absent_; }
     const Counts& counts() const { return counts_; }
     /// Absolute time from the start of the walk to the end of the barrier.
@@ -68,12 +83,12 @@ class Collection {
     kcdata::Writer& single_writer() { return single_writer_; }
     /// Mode::parallel: the chains, in output order.
     const Chunk* pre_task_records() const { return pre_task_; }
-    std::span<WorkItem> tasks() { return queue_.items(); }
+    std::span<WorkItem> items() { return queues_.items(); }
 
   private:
     /// What belongs to one CPU; nobody else writes it while the collection runs.
     struct alignas(64) PerCpu {
-        std::atomic<bool> preflighted{false};
+        Atomic<bool> preflighted{false};
         std::uint64_t preflight_time = 0;
         std::span<std::uint64_t> frames{};
         CpuLatency latency{};
@@ -82,12 +97,17 @@ class Collection {
     kcdata::kern_return set_up(Quiesced& quiesced);
     kcdata::kern_return set_up_single_threaded(Quiesced& quiesced);
     kcdata::kern_return set_up_parallel();
-    void collect(Quiesced& quiesced, bool main);
+    CpuIndex choose_main(CpuIndex self) const;
+    void collect(Quiesced& quiesced);
+    void leave(CpuIndex cpu);
+    CpuMask working() const;
     void wait_for_workers(Quiesced& quiesced);
     kcdata::kern_return collect_single_threaded(Quiesced& quiesced, PerCpu& own);
-    kcdata::kern_return collect_in_parallel(Quiesced& quiesced, PerCpu& own, bool main);
-    kcdata::kern_return fill_queue(Quiesced& quiesced, ChunkChain& chain);
-    kcdata::kern_return work_on_queue(Recorder& recorder, ChunkChain& chain, PerCpu& own);
+    kcdata::kern_return collect_in_parallel(Quiesced& quiesced, PerCpu& own);
+    kcdata::kern_return fill_queues(Quiesced& quiesced, ChunkChain& chain);
+    kcdata::kern_return push_task(Quiesced& quiesced, TaskRef task);
+    kcdata::kern_return push(TaskRef task, const TaskPart& part, std::size_t threads);
+    kcdata::kern_return work_on_queues(Recorder& recorder, ChunkChain& chain, PerCpu& own);
     kcdata::kern_return record_system(kcdata::Writer& writer, Quiesced& quiesced);
     /// The task behind `task`, none at the end; KERN_FAILURE if the list runs in a circle.
     kcdata::Result<TaskRef> next_task(Quiesced& quiesced, CycleDetector<TaskRef>& circle,
@@ -101,9 +121,12 @@ class Collection {
     Unwinder unwinder_;
 
     CaptureState state_{};
-    /// CPUs that are not done yet. Set before RUNNING or ERRORED is published.
-    std::atomic<CpuMask> working_{0};
-    CpuMask participants_ = 0;
+    /// CPUs that take part: the initiator, and before SETUP ends all others too.
+    Atomic<CpuMask> participants_{0};
+    /// CPUs that have left; those that take part and have not, work.
+    Atomic<CpuMask> left_{0};
+    /// The CPU that records the system and finds the tasks. Set in SETUP.
+    Published<CpuIndex> main_ = no_cpu;
     CpuMask absent_ = 0;
 
     std::uint64_t usecs_since_epoch_ = 0;
@@ -112,8 +135,9 @@ class Collection {
 
     kcdata::Writer single_writer_{};
     Arena arena_{};
-    WorkQueue queue_{};
-    Chunk* pre_task_ = nullptr;
+    WorkQueues queues_{};
+    std::size_t extra_parts_ = 0;  ///< that tasks may yet be cut into; the main CPU's
+    Published<Chunk*> pre_task_ = nullptr;
     std::array<PerCpu, max_cpus> cpus_{};
 
     // Filled at the conclusion.
@@ -131,6 +155,8 @@ class CaptureTrap final : public TrapBody {
     void cpu_preflight(CpuIndex cpu) override;
     void initiator(Quiesced& quiesced) override;
     void auxiliary(Quiesced& quiesced) override;
+    /// As Collection::panic, of all of them.
+    PanicTurn panic(CpuIndex cpu);
 
   private:
     std::span<Collection* const> collections_;

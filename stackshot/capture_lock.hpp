@@ -1,8 +1,9 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
+#include "stackshot/atomic.hpp"
+#include "stackshot/capture_state.hpp"
 #include "stackshot/system.hpp"
 
 namespace stackshot {
@@ -12,12 +13,14 @@ namespace stackshot {
 /// system's events, and raises one at unlock only if somebody waits.
 class CaptureLock {
   public:
-    void lock(System& system);
+    /// False, and not locked, if the collection panicked while this CPU waited: the holder may be
+    /// the CPU that did.
+    [[nodiscard]] bool lock(System& system, const CaptureState& state);
     void unlock(System& system);
 
   private:
     enum : std::uint32_t { open, held, contended };
-    std::atomic<std::uint32_t> state_{open};
+    Atomic<std::uint32_t> word_{open};
 };
 
 }  // namespace stackshot

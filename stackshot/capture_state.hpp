@@ -1,55 +1,69 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "kcdata/result.hpp"
+#include "stackshot/atomic.hpp"
+#include "stackshot/system.hpp"
 
 namespace stackshot {
 
 /// How far a collection has come, seen by all CPUs that take part: a state and, once it failed, the
-/// first error, in one word.
+/// first error, or the CPU that panicked, in one word.
 ///
 ///     INACTIVE -> SETUP -> RUNNING -> INACTIVE
 ///                   \---------\-> ERRORED -> INACTIVE
+///                    \---------\-----\-> PANICKED        for good
 class CaptureState {
   public:
-    enum State : std::uint32_t { INACTIVE, SETUP, RUNNING, ERRORED };
+    enum State : std::uint32_t { INACTIVE, SETUP, RUNNING, ERRORED, PANICKED };
+
+    /// What a panic found.
+    enum class Panic : std::uint8_t {
+        inactive,  ///< no collection was active: nothing has changed
+        first,     ///< the state is PANICKED from now on
+        again,     ///< it was, by the same CPU
+        later,     ///< another CPU was first
+    };
 
     /// Acquire: a CPU that sees RUNNING sees what was set up before.
-    State state() const {
-        return static_cast<State>(word_.load(std::memory_order_acquire) & state_mask);
-    }
-    /// KERN_SUCCESS unless the state is ERRORED.
+    State state() const { return state_of(word_.load(std::memory_order_acquire)); }
+    bool panicked() const { return state() == PANICKED; }
+    /// The first error; KERN_SUCCESS unless the state is ERRORED. KERN_ABORTED if it is PANICKED.
     kcdata::kern_return error() const {
         const std::uint32_t word = word_.load(std::memory_order_acquire);
-        return (word & state_mask) == ERRORED ? static_cast<kcdata::kern_return>(word >> state_bits)
-                                              : kcdata::KERN_SUCCESS;
+        if (state_of(word) == PANICKED)
+            return kcdata::KERN_ABORTED;
+        return state_of(word) == ERRORED ? static_cast<kcdata::kern_return>(word >> state_bits)
+                                         : kcdata::KERN_SUCCESS;
     }
 
     /// INACTIVE to SETUP. False if it is not INACTIVE.
     bool set_up() { return change(INACTIVE, SETUP); }
-    /// SETUP to RUNNING. False if an error came first.
+    /// SETUP to RUNNING. False if an error or a panic came first.
     bool run() { return change(SETUP, RUNNING); }
     /// To ERRORED, from RUNNING or SETUP. False if another error came first, which is then kept.
     bool fail(kcdata::kern_return error) {
         const std::uint32_t failed = static_cast<std::uint32_t>(error) << state_bits | ERRORED;
         return change(RUNNING, failed) || change(SETUP, failed);
     }
-    /// To INACTIVE, when no CPU is left inside.
-    void finish() { word_.store(INACTIVE, std::memory_order_release); }
+    /// To PANICKED, from any state but INACTIVE. By the CPU that panics, in any context.
+    Panic panic(CpuIndex cpu);
+    /// To INACTIVE, when no CPU is left inside. False after a panic.
+    bool finish();
 
   private:
     static constexpr std::uint32_t state_bits = 3;
     static constexpr std::uint32_t state_mask = (1U << state_bits) - 1;
 
+    static State state_of(std::uint32_t word) { return static_cast<State>(word & state_mask); }
     bool change(std::uint32_t from, std::uint32_t to) {
         // Release: publishes what was written in the state that ends.
         return word_.compare_exchange_strong(from, to, std::memory_order_acq_rel,
                                              std::memory_order_acquire);
     }
 
-    std::atomic<std::uint32_t> word_{INACTIVE};
+    Atomic<std::uint32_t> word_{INACTIVE};
 };
 
 }  // namespace stackshot

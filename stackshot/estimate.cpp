@@ -51,6 +51,7 @@ Estimate estimate_stackshot(const SystemFacts& facts, std::size_t tasks, std::si
 
     Estimate estimate;
     estimate.adj = adj;
+    estimate.threads = threads;
     estimate.smallest_chunk = per_task + threads_per_task * per_thread;
     // Besides the percentage a fixed number: few tasks double easily.
     estimate.queue_capacity = fudge(tasks, 10) + 16;
@@ -58,7 +59,8 @@ Estimate estimate_stackshot(const SystemFacts& facts, std::size_t tasks, std::si
     const std::size_t chunk = fudge(estimate.smallest_chunk, adj) + sizeof(Chunk);
     std::size_t size = record_pre_task_room + record_post_task_room(facts.cpu_count);
     size += facts.cpu_count * Unwinder::max_frames * sizeof(std::uint64_t);
-    size += estimate.queue_capacity * sizeof(WorkItem);
+    size += WorkQueues::storage_size(estimate.queue_capacity + max_extra_parts(facts.cpu_count),
+                                     WorkQueues::max_queues);
     size += chunk * (request.process_scoped() ? 1 : tasks);
     size = fudge(size, adj);
     if (request.size_hint <= max_tracebuf_size(facts))

@@ -17,8 +17,10 @@ struct Estimate {
     std::uint32_t adj = 0;
     /// Records of a task with an average number of threads: what a new chunk has at least.
     std::size_t smallest_chunk = 0;
-    /// Tasks the work queue has room for.
+    /// Tasks the work queues have room for.
     std::size_t queue_capacity = 0;
+    /// Threads it was made for.
+    std::size_t threads = 0;
 };
 
 /// The largest buffer a capture may use: 8 MiB, or 1 MiB for each GiB of memory if that is more,

@@ -24,6 +24,15 @@ struct Counts {
     }
 };
 
+/// A part of a task: its threads from `first` up to `end`, which is not in it. ThreadRef::none is
+/// the beginning or the end of the list; the part with the beginning has the task's own records in
+/// front of the threads, the part with the end those behind. The parts of a task, one behind the
+/// other, are the bytes of the whole.
+struct TaskPart {
+    ThreadRef first = ThreadRef::none;
+    ThreadRef end = ThreadRef::none;
+};
+
 /// The producers of task and thread records, for one CPU inside a trap. In what order and where to
 /// the records go is the caller's affair.
 class Recorder {
@@ -38,14 +47,20 @@ class Recorder {
           frames_(frames),
           absent_(system.absent_cpus(quiesced)) {}
 
-    /// Appends the container of `task` with all its threads, or nothing if the request does not
-    /// want the task. `recorded` says which. After an error a part of it may have been appended.
-    kcdata::kern_return record_task(kcdata::Writer& writer, TaskRef task, bool& recorded);
+    /// Appends the container of `task` with all its threads, or `part` of it, or nothing if the
+    /// request does not want the task. `recorded` says which. After an error a part of it may have
+    /// been appended. KERN_FAILURE: the list of threads is corrupt, or does not lead from the
+    /// part's first thread to its end.
+    kcdata::kern_return record_task(kcdata::Writer& writer, TaskRef task, const TaskPart& part,
+                                    bool& recorded);
     kcdata::kern_return record_thread(kcdata::Writer& writer, ThreadRef thread);
 
     const Counts& counts() const { return counts_; }
 
   private:
+    kcdata::kern_return begin_task(kcdata::Writer& writer, const TaskFacts& facts);
+    kcdata::kern_return record_threads(kcdata::Writer& writer, TaskRef task, const TaskPart& part);
+
     System& system_;
     Quiesced& quiesced_;
     const Request& request_;

@@ -48,7 +48,8 @@ kern_return append_task_snapshot(Writer& writer, const TaskFacts& task) {
 
 }  // namespace
 
-kern_return Recorder::record_task(Writer& writer, TaskRef task, bool& recorded) {
+kern_return Recorder::record_task(Writer& writer, TaskRef task, const TaskPart& part,
+                                  bool& recorded) {
     recorded = false;
     TaskFacts facts;
     if (const kern_return error = system_.task_facts(quiesced_, task, facts); error != KERN_SUCCESS)
@@ -56,6 +57,18 @@ kern_return Recorder::record_task(Writer& writer, TaskRef task, bool& recorded) 
     if (!request_.wants(facts.pid) || is_remnant(facts))
         return KERN_SUCCESS;
 
+    if (part.first == ThreadRef::none) {
+        if (const kern_return error = begin_task(writer, facts); error != KERN_SUCCESS)
+            return error;
+        ++counts_.tasks;
+    }
+    if (const kern_return error = record_threads(writer, task, part); error != KERN_SUCCESS)
+        return error;
+    recorded = true;
+    return part.end == ThreadRef::none ? writer.container_end(facts.unique_pid) : KERN_SUCCESS;
+}
+
+kern_return Recorder::begin_task(Writer& writer, const TaskFacts& facts) {
     if (const kern_return error =
             writer.container_begin(STACKSHOT_KCCONTAINER_TASK, facts.unique_pid);
         error != KERN_SUCCESS)
@@ -65,26 +78,26 @@ kern_return Recorder::record_task(Writer& writer, TaskRef task, bool& recorded) 
             error != KERN_SUCCESS)
             return error;
     }
-    if (const kern_return error = append_task_snapshot(writer, facts); error != KERN_SUCCESS)
-        return error;
+    return append_task_snapshot(writer, facts);
+}
 
+kern_return Recorder::record_threads(Writer& writer, TaskRef task, const TaskPart& part) {
     CycleDetector<ThreadRef> circle;
-    ThreadRef thread = ThreadRef::none;
+    Result<ThreadRef> next = part.first;
+    if (part.first == ThreadRef::none)
+        next = system_.next_thread(quiesced_, task, ThreadRef::none);
     for (;;) {
-        const auto next = system_.next_thread(quiesced_, task, thread);
         if (!next.ok())
             return next.error();
-        thread = next.value();
-        if (thread == ThreadRef::none)
-            break;
-        if (circle.step(thread))
+        const ThreadRef thread = next.value();
+        if (thread == part.end)
+            return KERN_SUCCESS;
+        if (thread == ThreadRef::none || circle.step(thread))
             return KERN_FAILURE;
         if (const kern_return error = record_thread(writer, thread); error != KERN_SUCCESS)
             return error;
+        next = system_.next_thread(quiesced_, task, thread);
     }
-    recorded = true;
-    ++counts_.tasks;
-    return writer.container_end(facts.unique_pid);
 }
 
 }  // namespace stackshot

@@ -216,6 +216,13 @@ class System {
     virtual kcdata::Result<TaskRef> next_task(Quiesced&, TaskRef previous) = 0;
     /// The thread behind `previous` in the list of `task`.
     virtual kcdata::Result<ThreadRef> next_thread(Quiesced&, TaskRef task, ThreadRef previous) = 0;
+    /// The thread `count` places behind `previous`, to divide the list there; ThreadRef::none if it
+    /// ends before. Takes the list for right, for speed: whoever records the threads in between
+    /// checks that they lead there.
+    virtual kcdata::Result<ThreadRef> skip_threads(Quiesced&, TaskRef task, ThreadRef previous,
+                                                   std::size_t count) = 0;
+    /// How many threads the task has by its own account, which the list need not bear out.
+    virtual kcdata::Result<std::size_t> task_thread_count(Quiesced&, TaskRef task) = 0;
     virtual kcdata::kern_return task_facts(Quiesced&, TaskRef task, TaskFacts& facts) = 0;
     virtual kcdata::kern_return thread_facts(Quiesced&, ThreadRef thread, ThreadFacts& facts) = 0;
     /// KERN_NOT_IN_SET: the thread has no kernel stack.
@@ -228,6 +235,9 @@ class System {
     /// collection's memory, and can neither be waited for nor left behind: nothing is left but to
     /// panic.
     [[noreturn]] virtual void workers_overdue(Quiesced&, CpuMask cpus) = 0;
+    /// Another CPU panicked during the collection, and this one has left it: stays here for good,
+    /// to be stopped by the panic.
+    [[noreturn]] virtual void spin_for_panic(Quiesced&) = 0;
     /// Reads `words.size()` words of kernel memory from the 8-byte aligned `address` without
     /// faulting; false if any of them is unreadable.
     virtual bool read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) = 0;

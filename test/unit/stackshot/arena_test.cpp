@@ -38,12 +38,15 @@ std::vector<std::span<std::byte>> take_all(Arena& arena, std::uint32_t cluster, 
 
 }  // namespace
 
+/// A collection that nobody panics in.
+const CaptureState running;
+
 TEST_CASE("one cluster gets the whole memory, down to the last granule") {
     FakeSystem system(1);
     Memory memory(16 * 100);
     Arena arena;
     const std::uint32_t cpus[] = {4};
-    arena.reset(system, memory.span, cpus);
+    arena.reset(system, running, memory.span, cpus);
     const auto pieces = take_all(arena, 0, 1);
     CHECK(pieces.size() == 100);
     for (std::size_t n = 0; n < pieces.size(); ++n) {
@@ -57,7 +60,7 @@ TEST_CASE("memory is cut by the number of CPUs of each cluster that take part") 
     Memory memory(16 * 1000);
     Arena arena;
     const std::uint32_t cpus[] = {1, 0, 4, 3};
-    arena.reset(system, memory.span, cpus);
+    arena.reset(system, running, memory.span, cpus);
     std::size_t own[4] = {};
     for (std::size_t offset = 0; offset < memory.span.size(); offset += 16) {
         for (std::uint32_t cluster = 0; cluster < 4; ++cluster)
@@ -74,9 +77,9 @@ TEST_CASE("an arena that fits nothing answers so and stays usable") {
     Memory memory(256);
     Arena arena;
     const std::uint32_t cpus[] = {1};
-    arena.reset(system, {}, cpus);
+    arena.reset(system, running, {}, cpus);
     CHECK(arena.allocate(0, 16).empty());
-    arena.reset(system, memory.span, cpus);
+    arena.reset(system, running, memory.span, cpus);
     CHECK(arena.allocate(0, 257).empty());
     CHECK(arena.allocate(0, SIZE_MAX).empty());
     CHECK(arena.allocate(0, SIZE_MAX - 15).empty());
@@ -90,7 +93,7 @@ TEST_CASE("a tail given back is allocated again, the best fitting first, the res
     Memory memory(1024 + 256 + 512);
     Arena arena;
     const std::uint32_t cpus[] = {1};
-    arena.reset(system, memory.span, cpus);
+    arena.reset(system, running, memory.span, cpus);
     const auto a = arena.allocate(0, 1024);
     const auto b = arena.allocate(0, 256);
     const auto c = arena.allocate(0, 512);
@@ -113,7 +116,7 @@ TEST_CASE("a CPU borrows from other clusters only when its own has nothing, tail
     Memory memory(2048);
     Arena arena;
     const std::uint32_t cpus[] = {1, 1};
-    arena.reset(system, memory.span, cpus);
+    arena.reset(system, running, memory.span, cpus);
     const auto first = arena.allocate(1, 1024);
     CHECK(arena.owns(1, first));
     arena.give_back(1, first.subspan(512));
@@ -129,7 +132,7 @@ TEST_CASE("CPUs that allocate and give back at once never get the same bytes") {
     Memory memory(64 * 1024);
     Arena arena;
     const std::uint32_t cpus[] = {threads - threads / 2, threads / 2};
-    arena.reset(system, memory.span, cpus);
+    arena.reset(system, running, memory.span, cpus);
     std::atomic<bool> overlap{false};
     std::atomic<std::size_t> allocations{0};
     std::vector<std::thread> workers;

@@ -19,7 +19,7 @@ TEST_CASE("the state goes from INACTIVE over SETUP to RUNNING and back, and no o
     CHECK_FALSE(state.run());
     CHECK(state.state() == CaptureState::RUNNING);
     CHECK(state.error() == KERN_SUCCESS);
-    state.finish();
+    CHECK(state.finish());
     CHECK(state.state() == CaptureState::INACTIVE);
 }
 
@@ -30,6 +30,34 @@ TEST_CASE("an error during SETUP keeps RUNNING from coming") {
     CHECK_FALSE(state.run());
     CHECK(state.state() == CaptureState::ERRORED);
     CHECK(state.error() == KERN_INSUFFICIENT_BUFFER_SIZE);
+}
+
+TEST_CASE("a panic ends any active state for good, and only the first one counts") {
+    CaptureState state;
+    CHECK(state.panic(3) == CaptureState::Panic::inactive);
+    CHECK(state.state() == CaptureState::INACTIVE);
+
+    const auto panicked = [](CaptureState& one) {
+        CHECK(one.panic(3) == CaptureState::Panic::first);
+        CHECK(one.panic(63) == CaptureState::Panic::later);
+        CHECK(one.panic(3) == CaptureState::Panic::again);
+        CHECK(one.panicked());
+        CHECK(one.error() == KERN_ABORTED);
+        CHECK_FALSE(one.run());
+        CHECK_FALSE(one.fail(KERN_FAILURE));
+        CHECK_FALSE(one.finish());
+        CHECK(one.panicked());
+    };
+    REQUIRE(state.set_up());
+    panicked(state);
+    CaptureState running;
+    REQUIRE(running.set_up());
+    REQUIRE(running.run());
+    panicked(running);
+    CaptureState errored;
+    REQUIRE(errored.set_up());
+    REQUIRE(errored.fail(KERN_FAILURE));
+    panicked(errored);
 }
 
 TEST_CASE("the first of many errors wins") {

@@ -15,6 +15,9 @@ using namespace stackshot;
 
 namespace {
 
+/// A collection that nobody panics in.
+const CaptureState running;
+
 constexpr std::uint32_t some_type = 0x7777;
 
 struct Fixture {
@@ -23,7 +26,7 @@ struct Fixture {
           chain(arena, 0, smallest) {
         std::memset(bytes.get(), 0xaa, size);
         const std::uint32_t cpus[] = {1};
-        arena.reset(system, {bytes.get(), size}, cpus);
+        arena.reset(system, running, {bytes.get(), size}, cpus);
     }
     FakeSystem system{1};
     std::unique_ptr<std::byte, decltype(&std::free)> bytes;
@@ -157,7 +160,7 @@ TEST_CASE("chains made by many CPUs from one arena do not mix") {
         static_cast<std::byte*>(std::aligned_alloc(64, size)), &std::free);
     Arena arena;
     const std::uint32_t cpus[] = {threads - threads / 2, threads / 2};
-    arena.reset(system, {bytes.get(), size}, cpus);
+    arena.reset(system, running, {bytes.get(), size}, cpus);
     std::vector<std::vector<const Chunk*>> chains(threads);
     std::vector<std::thread> workers;
     for (unsigned n = 0; n < threads; ++n) {

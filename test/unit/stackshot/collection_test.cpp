@@ -3,6 +3,7 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <chrono>
 #include <functional>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -93,6 +94,238 @@ TEST_CASE("single-threaded and parallel collections inside one trap are equal") 
     CHECK(system.missed_signals() == 0);
 }
 
+namespace {
+
+struct Pair {
+    std::vector<std::byte> single, parallel;
+    std::size_t items = 0;
+    CpuMask workers = 0;
+};
+
+/// Takes both kinds of captures in one trap; what can be compared of them.
+Pair collect_both(FakeSystem& system, const Request& request) {
+    Pair pair;
+    const Estimate estimate =
+        estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
+    Attempt single(system);
+    Attempt parallel(system);
+    REQUIRE(single.prepare(request, estimate, 2 * estimate.size, Mode::single_threaded) ==
+            KERN_SUCCESS);
+    REQUIRE(parallel.prepare(request, estimate, 2 * estimate.size, Mode::parallel) == KERN_SUCCESS);
+    Collection* const both[] = {&single.collection(), &parallel.collection()};
+    CaptureTrap body(both);
+    system.trap(body);
+    auto a = single.assemble({});
+    auto b = parallel.assemble({});
+    REQUIRE(a.ok());
+    REQUIRE(b.ok());
+    pair.single = comparable(a->buffer.first(a->size));
+    pair.parallel = comparable(b->buffer.first(b->size));
+    pair.items = parallel.collection().items().size();
+    pair.workers = parallel.collection().workers();
+    system.free(a->buffer);
+    system.free(b->buffer);
+    return pair;
+}
+
+}  // namespace
+
+TEST_CASE("a large task is cut into parts, which make the same bytes as the whole") {
+    const CpuIndex cpus = GENERATE(2U, 4U, 8U);
+    const std::size_t threads = GENERATE(16U, 17U, 100U, 1111U, 3000U);
+    FakeSystem system(cpus);
+    system.add_task("kernel_task", 3, 4);
+    system.add_task("large", threads, 2);
+    system.add_task("small", 2, 4);
+    const Pair pair = collect_both(system, {});
+    CHECK(pair.single == pair.parallel);
+    // As many parts as needed, or fewer when they are of even length.
+    const std::size_t length = threads_per_part(threads + 5, cpus);
+    const std::size_t parts = (threads + length - 1) / length;
+    CHECK(pair.items <= 2 + parts);
+    CHECK(pair.items >= 2 + parts - parts / 10);
+    if (threads == 3000)
+        CHECK(pair.items > 2 + (parts_per_cpu - 1) * cpus);
+    CHECK(system.missed_signals() == 0);
+}
+
+TEST_CASE("a task that has other threads than it says is recorded all the same") {
+    const CpuIndex cpus = 4;
+    const std::uint32_t said = GENERATE(0U, 1U, 20U, 99U, 101U, 5000U, UINT32_MAX);
+    FakeSystem system(cpus);
+    system.add_task("kernel_task", 3, 4);
+    system.add_task("liar", 100, 2).facts.thread_count = said;
+    system.add_task("small", 2, 4);
+    const Pair pair = collect_both(system, {});
+    CHECK(pair.single == pair.parallel);
+}
+
+TEST_CASE("a process-scoped request that includes driver threads skips tasks part by part") {
+    FakeSystem system(4);
+    system.add_task("kernel_task", 100, 4);
+    system.add_task("wanted", 200, 2);
+    system.add_task("other", 100, 4);
+    Request request;
+    request.pid = 1;
+    request.flags |= STACKSHOT_INCLUDE_DRIVER_THREADS_IN_KERNEL;
+    CHECK(select_mode(system.facts(), request) == Mode::parallel);
+    const Pair pair = collect_both(system, request);
+    const Pair all = collect_both(system, {});
+    CHECK(pair.items == all.items);
+    CHECK(pair.parallel.size() > all.parallel.size() / 3);
+    CHECK(pair.parallel.size() < all.parallel.size() * 2 / 3);
+}
+
+TEST_CASE("a thread list that runs in a circle behind a cut is an error, not a hang") {
+    FakeSystem system(4);
+    system.add_task("kernel_task", 3, 4);
+    system.add_task("large", 1000, 2);
+    // From the 700th thread it goes back to the given one, far ahead of any cut or close to one.
+    const std::uint32_t back_to = GENERATE(1U, 699U, 690U, 320U);
+    system.next_thread_hook = [&](TaskRef task, ThreadRef previous) -> Result<ThreadRef> {
+        const auto index = static_cast<std::uint32_t>(previous);
+        const std::size_t task_index = static_cast<std::size_t>(task) - 1;
+        if (task_index == 1 && index == 700)
+            return FakeSystem::thread_ref(1, back_to - 1);
+        return index < system.tasks[task_index].threads.size()
+                   ? FakeSystem::thread_ref(task_index, index)
+                   : ThreadRef::none;
+    };
+    const Request request;
+    const Estimate estimate =
+        estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
+    Attempt attempt(system);
+    REQUIRE(attempt.prepare(request, estimate, 8 * estimate.size, Mode::parallel) == KERN_SUCCESS);
+    Collection* const one[] = {&attempt.collection()};
+    CaptureTrap body(one);
+    system.trap(body);
+    CHECK(attempt.assemble({}).error() == KERN_FAILURE);
+}
+
+TEST_CASE("on P and E cores the main CPU is a P core, and the output is the same") {
+    const std::vector<ClusterType> types = GENERATE(std::vector{ClusterType::E, ClusterType::P},
+                                                    std::vector{ClusterType::P, ClusterType::E},
+                                                    std::vector{ClusterType::E, ClusterType::E});
+    FakeSystem system(6, 2);
+    system.cluster_of_cpu = {0, 0, 0, 1, 1, 1};
+    std::copy(types.begin(), types.end(), system.constant.cluster_types.begin());
+    system.add_task("kernel_task", 12, 4);
+    for (int n = 0; n < 60; ++n)
+        system.add_task("task" + std::to_string(n), static_cast<std::size_t>(n * 5 % 17),
+                        static_cast<std::size_t>(1 + n % 40));
+    system.add_task("large", 500, 3);
+    // Only the main CPU walks the list of tasks; the single-threaded collection, on CPU 0, does
+    // too.
+    std::set<CpuIndex> walkers;
+    system.next_task_hook = [&](TaskRef previous) -> Result<TaskRef> {
+        static std::mutex mutex;
+        const std::scoped_lock lock(mutex);
+        walkers.insert(FakeSystem::this_cpu());
+        const auto index = static_cast<std::size_t>(previous);
+        return index < system.tasks.size() ? TaskRef{index + 1} : TaskRef::none;
+    };
+    const Pair pair = collect_both(system, {});
+    CHECK(pair.single == pair.parallel);
+    const bool handed_on = types[0] == ClusterType::E && types[1] == ClusterType::P;
+    CHECK(walkers == (handed_on ? std::set<CpuIndex>{0, 3} : std::set<CpuIndex>{0}));
+    CHECK(system.missed_signals() == 0);
+}
+
+TEST_CASE(
+    "panics, page tables, one process and a boot argument make a collection single-threaded") {
+    SystemFacts facts;
+    CHECK(select_mode(facts, {}) == Mode::parallel);
+    CHECK(select_mode(facts, {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_FROM_PANIC}) ==
+          Mode::single_threaded);
+    CHECK(
+        select_mode(facts, {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_PAGE_TABLES}) ==
+        Mode::single_threaded);
+    CHECK(select_mode(facts, {7}) == Mode::single_threaded);
+    facts.tunables.single_threaded = true;
+    CHECK(select_mode(facts, {}) == Mode::single_threaded);
+}
+
+namespace {
+
+/// A parallel collection on 4 CPUs in whose first task CPU `panicking` panics.
+struct PanickingCollection {
+    explicit PanickingCollection(CpuIndex panicking) : attempt(system) {
+        for (int n = 0; n < 12; ++n)
+            system.add_task("task" + std::to_string(n), 3, 4);
+        system.task_facts_hook = [this, panicking](TaskRef) {
+            // The others leave it a task.
+            while (FakeSystem::this_cpu() != panicking && !panicked.load())
+                std::this_thread::yield();
+            if (FakeSystem::this_cpu() == panicking && !panicked.exchange(true)) {
+                turn = attempt.collection().panic(panicking);
+                throw FakeSystem::PanicSpin{};
+            }
+        };
+        const Request request;
+        const Estimate estimate =
+            estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
+        REQUIRE(attempt.prepare(request, estimate, 2 * estimate.size, Mode::parallel) ==
+                KERN_SUCCESS);
+    }
+    void run() {
+        Collection* const one[] = {&attempt.collection()};
+        CaptureTrap body(one);
+        CHECK_THROWS_AS(system.trap(body), FakeSystem::PanicSpin);
+    }
+
+    FakeSystem system{4};
+    Attempt attempt;
+    std::atomic<bool> panicked{false};
+    PanicTurn turn{.proceed = false};
+};
+
+}  // namespace
+
+TEST_CASE("a CPU that panics goes on when all others have left the collection") {
+    const CpuIndex panicking = GENERATE(0U, 2U);
+    PanickingCollection one(panicking);
+    one.run();
+    CHECK(one.panicked);
+    CHECK(one.turn.proceed);
+    CHECK(one.turn.working == 0);
+    CHECK_FALSE(one.attempt.collection().panic(3).proceed);
+    CHECK(one.attempt.collection().panic(panicking).proceed);
+    CHECK(one.attempt.assemble({}).error() == KERN_ABORTED);
+    CHECK(one.system.overdue() == 0);
+    CHECK(one.system.missed_signals() == 0);
+}
+
+TEST_CASE("a panic when no collection is active changes nothing") {
+    FakeSystem system(2);
+    system.add_task("kernel_task", 3, 4);
+    const Request request;
+    const Estimate estimate =
+        estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
+    Attempt attempt(system);
+    REQUIRE(attempt.prepare(request, estimate, estimate.size, Mode::parallel) == KERN_SUCCESS);
+    Collection* const one[] = {&attempt.collection()};
+    CaptureTrap body(one);
+    system.trap(body);
+    CHECK(attempt.collection().conclude() == KERN_SUCCESS);
+    const PanicTurn turn = body.panic(1);
+    CHECK(turn.proceed);
+    CHECK(turn.working == 0);
+}
+
+TEST_CASE("a panic before the trap's body began keeps it from beginning") {
+    FakeSystem system(3);
+    system.add_task("kernel_task", 3, 4);
+    const Mode mode = GENERATE(Mode::single_threaded, Mode::parallel);
+    Attempt attempt(system);
+    REQUIRE(attempt.prepare({}, {}, 100'000, mode) == KERN_SUCCESS);
+    CHECK(attempt.collection().panic(1).proceed);
+    Collection* const one[] = {&attempt.collection()};
+    CaptureTrap body(one);
+    CHECK_THROWS_AS(system.trap(body), FakeSystem::PanicSpin);
+    CHECK(attempt.assemble({}).error() == KERN_ABORTED);
+    CHECK(attempt.collection().counts().tasks == 0);
+}
+
 TEST_CASE("a collection that failed does not touch the one that runs after it") {
     FakeSystem system(3);
     for (int n = 0; n < 20; ++n)
@@ -128,8 +361,9 @@ TEST_CASE("whichever allocation fails, the collection ends with an error on all 
         estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
     // No chunk is larger than its first item, so that every item is an allocation of its own.
     estimate.smallest_chunk = 0;
-    const std::size_t fixed = cpus * Unwinder::max_frames * sizeof(std::uint64_t) +
-                              estimate.queue_capacity * sizeof(WorkItem);
+    const std::size_t fixed =
+        cpus * Unwinder::max_frames * sizeof(std::uint64_t) +
+        WorkQueues::storage_size(estimate.queue_capacity + max_extra_parts(cpus), 1);
     std::size_t failures = 0;
     std::size_t successes = 0;
     std::set<std::uint64_t> taken_at_failure;
@@ -153,7 +387,7 @@ TEST_CASE("whichever allocation fails, the collection ends with an error on all 
         }
         ++successes;
         chunks = chain_length(attempt.collection().pre_task_records());
-        for (const WorkItem& item : attempt.collection().tasks())
+        for (const WorkItem& item : attempt.collection().items())
             chunks += chain_length(item.records);
         const Parsed parsed = parse(assembled->buffer.first(assembled->size));
         REQUIRE(parsed.error == ReadError::none);

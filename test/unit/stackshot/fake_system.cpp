@@ -200,7 +200,10 @@ TrapOutcome FakeSystem::trap(TrapBody& body) {
                 return;
             acknowledged.fetch_add(1, std::memory_order_release);
             FakeQuiesced quiesced(cpu);
-            body.auxiliary(quiesced);
+            try {
+                body.auxiliary(quiesced);
+            } catch (const PanicSpin&) {
+            }
         });
     }
     current_cpu = 0;
@@ -214,7 +217,7 @@ TrapOutcome FakeSystem::trap(TrapBody& body) {
     };
     try {
         body.initiator(quiesced);
-    } catch (const WorkersOverdue&) {
+    } catch (...) {
         join();
         throw;
     }
@@ -234,7 +237,7 @@ std::uint64_t FakeSystem::microseconds_since_epoch() const {
     return 1'700'000'000'000'000 + time_.fetch_add(1, std::memory_order_relaxed);
 }
 std::uint32_t FakeSystem::cluster_of(CpuIndex cpu) const {
-    return cpu % constant.cluster_count;
+    return cluster_of_cpu.empty() ? cpu % constant.cluster_count : cluster_of_cpu.at(cpu);
 }
 
 void FakeSystem::wait_for_event() {
@@ -283,6 +286,28 @@ Result<ThreadRef> FakeSystem::next_thread(Quiesced&, TaskRef task, ThreadRef pre
                                                        : ThreadRef::none;
 }
 
+Result<ThreadRef> FakeSystem::skip_threads(Quiesced& quiesced, TaskRef task, ThreadRef previous,
+                                           std::size_t count) {
+    if (!next_thread_hook) {
+        // A list of thousands is not walked thousands of times.
+        const auto index = std::size_t{static_cast<std::uint32_t>(previous)} + count;
+        const auto task_index = static_cast<std::size_t>(task) - 1;
+        return index <= tasks.at(task_index).threads.size() ? thread_ref(task_index, index - 1)
+                                                            : ThreadRef::none;
+    }
+    for (; count > 0; --count) {
+        const auto next = next_thread(quiesced, task, previous);
+        if (!next.ok() || next.value() == ThreadRef::none)
+            return next;
+        previous = next.value();
+    }
+    return previous;
+}
+
+Result<std::size_t> FakeSystem::task_thread_count(Quiesced&, TaskRef task) {
+    return std::size_t{tasks.at(static_cast<std::size_t>(task) - 1).facts.thread_count};
+}
+
 kern_return FakeSystem::task_facts(Quiesced&, TaskRef task, TaskFacts& out) {
     if (read_fails())
         return kcdata::KERN_FAILURE;
@@ -319,6 +344,10 @@ MemoryFacts FakeSystem::memory_facts(Quiesced&) {
 void FakeSystem::workers_overdue(Quiesced&, CpuMask cpus) {
     overdue_ = cpus;
     throw WorkersOverdue{};
+}
+
+void FakeSystem::spin_for_panic(Quiesced&) {
+    throw PanicSpin{};
 }
 
 bool FakeSystem::read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) {

@@ -53,6 +53,8 @@ class FakeSystem final : public stackshot::System {
 
     stackshot::SystemFacts constant{};
     std::vector<Task> tasks{};
+    /// Of which kind and in which cluster the CPUs are, if not evenly spread over SMP clusters.
+    std::vector<std::uint32_t> cluster_of_cpu{};
     /// CPUs that answer no stop.
     stackshot::CpuMask absent = 0;
     /// Absent CPUs preflight all the same, but too late.
@@ -107,6 +109,11 @@ class FakeSystem final : public stackshot::System {
                                                  stackshot::TaskRef previous) override;
     kcdata::Result<stackshot::ThreadRef> next_thread(stackshot::Quiesced&, stackshot::TaskRef task,
                                                      stackshot::ThreadRef previous) override;
+    kcdata::Result<stackshot::ThreadRef> skip_threads(stackshot::Quiesced&, stackshot::TaskRef task,
+                                                      stackshot::ThreadRef previous,
+                                                      std::size_t count) override;
+    kcdata::Result<std::size_t> task_thread_count(stackshot::Quiesced&,
+                                                  stackshot::TaskRef task) override;
     kcdata::kern_return task_facts(stackshot::Quiesced&, stackshot::TaskRef task,
                                    stackshot::TaskFacts& facts) override;
     kcdata::kern_return thread_facts(stackshot::Quiesced&, stackshot::ThreadRef thread,
@@ -117,6 +124,8 @@ class FakeSystem final : public stackshot::System {
     stackshot::CpuMask absent_cpus(stackshot::Quiesced&) override { return absent; }
     /// Leaves the trap of the caller, once all CPUs are out of it, by a WorkersOverdue.
     [[noreturn]] void workers_overdue(stackshot::Quiesced&, stackshot::CpuMask cpus) override;
+    /// Leaves the trap on the calling CPU; the caller of trap() by a PanicSpin.
+    [[noreturn]] void spin_for_panic(stackshot::Quiesced&) override;
     bool read_words(stackshot::Quiesced&, std::uint64_t address,
                     std::span<std::uint64_t> words) override;
     bool interrupted_registers(stackshot::Quiesced&, std::uint64_t return_address,
@@ -130,6 +139,7 @@ class FakeSystem final : public stackshot::System {
     }
 
     struct WorkersOverdue {};
+    struct PanicSpin {};
 
   private:
     const Thread& thread_of(stackshot::ThreadRef thread) const;

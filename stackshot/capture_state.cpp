@@ -1,0 +1,29 @@
+#include "stackshot/capture_state.hpp"
+
+namespace stackshot {
+
+CaptureState::Panic CaptureState::panic(CpuIndex cpu) {
+    const std::uint32_t panicked = cpu << state_bits | PANICKED;
+    std::uint32_t word = word_.load(std::memory_order_relaxed);
+    do {
+        if (state_of(word) == INACTIVE)
+            return Panic::inactive;
+        if (state_of(word) == PANICKED)
+            return word == panicked ? Panic::again : Panic::later;
+        // In one order with the initiator's entry into the collection, see Collection::initiator.
+    } while (!word_.compare_exchange_weak(word, panicked, std::memory_order_seq_cst,
+                                          std::memory_order_relaxed));
+    return Panic::first;
+}
+
+bool CaptureState::finish() {
+    std::uint32_t word = word_.load(std::memory_order_relaxed);
+    do {
+        if (state_of(word) == PANICKED)
+            return false;
+    } while (!word_.compare_exchange_weak(word, INACTIVE, std::memory_order_release,
+                                          std::memory_order_relaxed));
+    return true;
+}
+
+}  // namespace stackshot
