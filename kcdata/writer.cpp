@@ -17,40 +17,25 @@ void put_header(std::span<std::byte> to, const ItemHeader& header) {
 
 }  // namespace
 
-Result<std::span<std::byte>> Writer::claim(std::size_t size) {
-    if (buffer_.size() < used_ || buffer_.size() - used_ < size + sizeof(ItemHeader)) {
-        if (extender_ == nullptr)
-            return KERN_INSUFFICIENT_BUFFER_SIZE;
-        const std::size_t needed = size + sizeof(ItemHeader);
-        std::span<std::byte> chunk = extender_->next_chunk(used_, needed);
-        if (chunk.size() < needed)
-            return KERN_INSUFFICIENT_BUFFER_SIZE;
-        buffer_ = chunk;
-        used_ = 0;
-    }
-    std::span<std::byte> claimed = buffer_.subspan(used_, size);
-    used_ += size;
-    last_is_container_begin_ = false;
-    return claimed;
-}
-
-Result<std::span<std::byte>> Writer::claim_item(std::uint32_t type, std::size_t size,
-                                                std::size_t padding, std::uint64_t flags) {
-    auto item = claim(sizeof(ItemHeader) + size + padding);
-    if (!item.ok())
-        return item.error();
-    put_header(item.value(), {type, static_cast<std::uint32_t>(size + padding), flags});
-    std::span<std::byte> data = item.value().subspan(sizeof(ItemHeader));
-    if (padding != 0)
-        std::memset(data.data() + size, 0, padding);
-    return data.first(size);
+bool Writer::extend(std::size_t needed) {
+    if (extender_ == nullptr)
+        return false;
+    const std::span<std::byte> chunk = extender_->next_chunk(used_, needed);
+    if (chunk.size() < needed)
+        return false;
+    buffer_ = chunk;
+    used_ = 0;
+    return true;
 }
 
 Result<std::span<std::byte>> Writer::claim_plain(std::uint32_t type, std::size_t size) {
     if (size > max_payload)
         return KERN_INVALID_ARGUMENT;
     const std::size_t padding = padding_for(size);
-    return claim_item(type, size, padding, padding_flags(padding));
+    std::byte* const payload = claim_item(type, size, padding, padding_flags(padding));
+    if (payload == nullptr)
+        return KERN_INSUFFICIENT_BUFFER_SIZE;
+    return std::span(payload, size);
 }
 
 kern_return Writer::begin(std::uint32_t magic) {
@@ -84,11 +69,13 @@ Result<std::span<std::byte>> Writer::reserve_array(std::uint32_t element_type,
         count > std::numeric_limits<std::uint32_t>::max() || (element_size == 0 && count != 0))
         return KERN_INVALID_ARGUMENT;
     const std::size_t padding = padding_for(size);
-    auto payload = claim_item(KCDATA_TYPE_ARRAY_PAD0 + static_cast<std::uint32_t>(padding), size,
-                              padding, std::uint64_t{element_type} << 32 | count);
-    if (payload.ok() && size != 0)
-        std::memset(payload.value().data(), 0, size);
-    return payload;
+    std::byte* const payload =
+        claim_item(KCDATA_TYPE_ARRAY_PAD0 + static_cast<std::uint32_t>(padding), size, padding,
+                   std::uint64_t{element_type} << 32 | count);
+    if (payload == nullptr)
+        return KERN_INSUFFICIENT_BUFFER_SIZE;
+    std::memset(payload, 0, size);
+    return std::span(payload, size);
 }
 
 kern_return Writer::append(std::uint32_t type, std::span<const std::byte> payload) {
@@ -98,21 +85,6 @@ kern_return Writer::append(std::uint32_t type, std::span<const std::byte> payloa
     if (!payload.empty())
         std::memcpy(item.value().data(), payload.data(), payload.size());
     return KERN_SUCCESS;
-}
-
-kern_return Writer::container_begin(std::uint32_t container_type, std::uint64_t id) {
-    constexpr std::size_t size = sizeof(container_type);
-    auto item = claim_item(KCDATA_TYPE_CONTAINER_BEGIN, size, padding_for(size), id);
-    if (!item.ok())
-        return item.error();
-    std::memcpy(item.value().data(), &container_type, size);
-    last_is_container_begin_ = true;
-    return KERN_SUCCESS;
-}
-
-kern_return Writer::container_end(std::uint64_t id) {
-    auto item = claim_item(KCDATA_TYPE_CONTAINER_END, 0, 0, id);
-    return item.ok() ? KERN_SUCCESS : item.error();
 }
 
 kern_return Writer::undo_container_begin() {
@@ -152,10 +124,10 @@ kern_return Writer::append_items(std::span<const std::byte> items) {
         return KERN_INVALID_ARGUMENT;
     if (items.empty())
         return KERN_SUCCESS;
-    auto room = claim(items.size());
-    if (!room.ok())
-        return room.error();
-    std::memcpy(room.value().data(), items.data(), items.size());
+    std::byte* const room = claim(items.size());
+    if (room == nullptr)
+        return KERN_INSUFFICIENT_BUFFER_SIZE;
+    std::memcpy(room, items.data(), items.size());
     return KERN_SUCCESS;
 }
 

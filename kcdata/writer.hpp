@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <span>
 #include <type_traits>
 
@@ -21,6 +22,18 @@ class Extender {
 
   protected:
     ~Extender() = default;
+};
+
+/// The description of a described value, laid out as in the item: at most 31 characters.
+struct Description {
+    char text[description_size] = {};
+
+    template <std::size_t size>
+    consteval Description(const char (&string)[size]) {
+        static_assert(size <= description_size);
+        for (std::size_t n = 0; n < size; ++n)
+            text[n] = string[n];
+    }
 };
 
 /// Appends kcdata items to a buffer it does not own.
@@ -54,6 +67,34 @@ class Writer {
     Result<std::span<std::byte>> reserve_array(std::uint32_t element_type, std::size_t element_size,
                                                std::size_t count);
 
+    /// Appends an item whose payload is a T, or an array of them, for the caller to assign as a
+    /// whole: it is not zeroed. Stays valid as long as the buffer.
+    template <typename T>
+    Result<T*> place(std::uint32_t type) {
+        static_assert(std::is_trivial_v<T> && alignof(T) <= 8);
+        constexpr std::size_t padding = padding_for(sizeof(T));
+        std::byte* const payload =
+            claim_item(type, sizeof(T), padding, KCDATA_FLAGS_STRUCT_HAS_PADDING | padding);
+        if (payload == nullptr) [[unlikely]]
+            return KERN_INSUFFICIENT_BUFFER_SIZE;
+        return new (payload) T;
+    }
+    template <typename T>
+    Result<std::span<T>> place_array(std::uint32_t element_type, std::size_t count) {
+        static_assert(std::is_trivial_v<T> && alignof(T) <= 8);
+        if (count > max_payload / sizeof(T)) [[unlikely]]
+            return KERN_INVALID_ARGUMENT;
+        const std::size_t size = count * sizeof(T);
+        const std::size_t padding = padding_for(size);
+        std::byte* const payload =
+            claim_item(KCDATA_TYPE_ARRAY_PAD0 + static_cast<std::uint32_t>(padding), size, padding,
+                       std::uint64_t{element_type} << 32 | count);
+        if (payload == nullptr) [[unlikely]]
+            return KERN_INSUFFICIENT_BUFFER_SIZE;
+        // Array new might want room of its own.
+        return std::span<T>(reinterpret_cast<T*>(payload), count);
+    }
+
     kern_return append(std::uint32_t type, std::span<const std::byte> payload);
     template <typename T>
     kern_return append_value(std::uint32_t type, const T& value) {
@@ -63,7 +104,7 @@ class Writer {
     template <typename T>
     kern_return append_array(std::uint32_t element_type, std::span<const T> elements) {
         static_assert(std::is_trivially_copyable_v<T>);
-        auto payload = reserve_array(element_type, sizeof(T), elements.size());
+        auto payload = place_array<T>(element_type, elements.size());
         if (!payload.ok())
             return payload.error();
         if (!elements.empty())
@@ -71,8 +112,21 @@ class Writer {
         return KERN_SUCCESS;
     }
 
-    kern_return container_begin(std::uint32_t container_type, std::uint64_t id);
-    kern_return container_end(std::uint64_t id);
+    kern_return container_begin(std::uint32_t container_type, std::uint64_t id) {
+        constexpr std::size_t size = sizeof(container_type);
+        std::byte* const payload =
+            claim_item(KCDATA_TYPE_CONTAINER_BEGIN, size, padding_for(size), id);
+        if (payload == nullptr) [[unlikely]]
+            return KERN_INSUFFICIENT_BUFFER_SIZE;
+        std::memcpy(payload, &container_type, size);
+        last_is_container_begin_ = true;
+        return KERN_SUCCESS;
+    }
+    kern_return container_end(std::uint64_t id) {
+        return claim_item(KCDATA_TYPE_CONTAINER_END, 0, 0, id) != nullptr
+                   ? KERN_SUCCESS
+                   : KERN_INSUFFICIENT_BUFFER_SIZE;
+    }
     /// Takes back a container_begin that nothing was appended after; KERN_INVALID_ARGUMENT
     /// otherwise.
     kern_return undo_container_begin();
@@ -80,6 +134,20 @@ class Writer {
     /// A u32 or u64 that carries its own name (at most 31 characters).
     kern_return append_uint32_with_description(const char* description, std::uint32_t value);
     kern_return append_uint64_with_description(const char* description, std::uint64_t value);
+    kern_return append_uint32_with_description(const Description& description,
+                                               std::uint32_t value) {
+        struct Described {
+            Description description;
+            std::uint32_t value;
+        };
+        constexpr std::size_t padding = padding_for(sizeof(Described));
+        std::byte* const payload = claim_item(KCDATA_TYPE_UINT32_DESC, sizeof(Described), padding,
+                                              KCDATA_FLAGS_STRUCT_HAS_PADDING | padding);
+        if (payload == nullptr) [[unlikely]]
+            return KERN_INSUFFICIENT_BUFFER_SIZE;
+        new (payload) Described{description, value};
+        return KERN_SUCCESS;
+    }
 
     /// Copies whole items that another Writer made (a chunk) as they are. KERN_INVALID_ARGUMENT:
     /// not a multiple of 16 bytes.
@@ -93,11 +161,30 @@ class Writer {
     /// The largest payload whose item, padded and with an END behind it, has 32-bit sizes.
     static constexpr std::size_t max_payload = UINT32_MAX - 3 * alignment;
 
-    /// Takes `size` bytes, keeping the room for BUFFER_END behind them.
-    Result<std::span<std::byte>> claim(std::size_t size);
+    /// Takes `size` bytes, keeping the room for BUFFER_END behind them; nullptr if there is none.
+    std::byte* claim(std::size_t size) {
+        if (buffer_.size() - used_ < size + sizeof(ItemHeader)) [[unlikely]] {
+            if (!extend(size + sizeof(ItemHeader)))
+                return nullptr;
+        }
+        std::byte* const claimed = buffer_.data() + used_;
+        used_ += size;
+        last_is_container_begin_ = false;
+        return claimed;
+    }
+    /// Makes a chunk with room for `needed` bytes the current one.
+    bool extend(std::size_t needed);
     /// Takes room for an item and writes all of it but the payload, which is returned.
-    Result<std::span<std::byte>> claim_item(std::uint32_t type, std::size_t size,
-                                            std::size_t padding, std::uint64_t flags);
+    std::byte* claim_item(std::uint32_t type, std::size_t size, std::size_t padding,
+                          std::uint64_t flags) {
+        std::byte* const item = claim(sizeof(ItemHeader) + size + padding);
+        if (item == nullptr) [[unlikely]]
+            return nullptr;
+        new (item) ItemHeader{type, static_cast<std::uint32_t>(size + padding), flags};
+        if (padding != 0)
+            std::memset(item + sizeof(ItemHeader) + size, 0, padding);
+        return item + sizeof(ItemHeader);
+    }
     Result<std::span<std::byte>> claim_plain(std::uint32_t type, std::size_t size);
     kern_return append_described(std::uint32_t type, const char* description,
                                  std::span<const std::byte> value);
