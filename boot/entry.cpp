@@ -88,7 +88,7 @@ extern "C" [[noreturn]] void boot_main(std::uint64_t device_tree, std::uint64_t 
     if (const mmu::Status status = mmu::map_memory(board); status != mmu::Status::ok)
         stop("mapping RAM", mmu::name(status));
     if (!mmu::checked_read_intact())
-        stop("image", "the code of checked_read is not where its fix-up looks for it");
+        stop("image", "the table of checked loads is not as it should be");
     report_board(board, entry_el);
     kernel::kernel_main(board);
 }

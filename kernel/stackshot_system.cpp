@@ -14,6 +14,7 @@
 #include "kernel/cluster_map.hpp"
 #include "kernel/console.hpp"
 #include "kernel/cpu.hpp"
+#include "kernel/kernel_stack.hpp"
 #include "kernel/mutex.hpp"
 #include "kernel/page_allocator.hpp"
 #include "kernel/panic.hpp"
@@ -22,8 +23,8 @@
 #include "kernel/thread.hpp"
 #include "platform/arm64/exception/frame.hpp"
 #include "platform/arm64/image.hpp"
+#include "platform/arm64/mmu/checked_read.hpp"
 #include "platform/arm64/mmu/layout.hpp"
-#include "platform/arm64/mmu/mmu.hpp"
 
 namespace kernel {
 namespace {
@@ -35,62 +36,44 @@ using stackshot::StackFacts;
 using stackshot::TaskRef;
 using stackshot::ThreadRef;
 
-/// Copies the member of type T at `offset` of the object at `object`, as a stop found it; false if
-/// it cannot be read. Its bytes may be anything: nothing in them is followed but by another checked
-/// read.
-template <typename T>
-bool read_member(std::uint64_t object, std::size_t offset, T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    constexpr std::size_t word_size = sizeof(std::uint64_t);
-    static_assert(word_size % sizeof(T) == 0 || sizeof(T) % word_size == 0);
-    const std::uint64_t address = object + offset;
-    if (address % std::min(sizeof(T), word_size) != 0)
-        return false;
-    // A small member lies within one word, since it is aligned to its size.
-    const std::size_t inside = address % word_size;
-    std::uint64_t words[(sizeof(T) + word_size - 1) / word_size];
-    for (std::size_t i = 0; i < std::size(words); i++)
-        if (!platform::mmu::checked_read(address - inside + i * word_size, words[i]))
-            return false;
-    std::memcpy(static_cast<void*>(&value), reinterpret_cast<const std::byte*>(words) + inside,
-                sizeof(T));
-    return true;
-}
+/// The front of an object as a stop found it: its first `size` bytes, and no more, may be looked at
+/// by front(). They may be anything: nothing in them is followed but by another checked read.
+template <typename T, std::size_t size = sizeof(T)>
+class Copied {
+  public:
+    /// False if they cannot be read.
+    [[nodiscard]] bool read(std::uint64_t address) {
+        return platform::mmu::checked_copy(address, bytes_, size / word_size);
+    }
+    const T& front() const { return *reinterpret_cast<const T*>(bytes_); }
+
+  private:
+    static constexpr std::size_t word_size = sizeof(std::uint64_t);
+    static_assert(std::is_trivially_copyable_v<T> && size <= sizeof(T) && size % word_size == 0);
+    alignas(T) std::byte bytes_[sizeof(T)];
+};
+
+using CopiedTask = Copied<Task>;
+/// As far as the stack pointer in the saved context.
+using CopiedThread =
+    Copied<Thread, offsetof(Thread, context) + offsetof(platform::SwitchContext, sp) +
+                       sizeof(platform::SwitchContext::sp)>;
 
 std::uint64_t address_of(const void* object) {
     return reinterpret_cast<std::uint64_t>(object);
 }
 
-/// A name as it is copied need not end.
+/// Copies a name, which need not end there.
 template <std::size_t N>
-void end_name(char (&name)[N]) {
-    name[N - 1] = '\0';
+void copy_name(char (&to)[N], const char (&from)[N]) {
+    std::memcpy(to, from, N);
+    to[N - 1] = '\0';
 }
 
-/// The element behind `previous` in a list whose elements have their link at `offset`; `first` is
-/// the list's first one. KERN_FAILURE unless the element's own link leads back: no element is then
-/// walked twice, so that no cycle goes on for ever.
-template <typename T>
-Result<std::uint64_t> next_in_list(std::uint64_t first, std::uint64_t previous,
-                                   std::size_t offset) {
-    std::uint64_t next = first;
-    ListLink<T> link;
-    if (previous != 0) {
-        if (!read_member(previous, offset, link))
-            return KERN_FAILURE;
-        next = address_of(link.next);
-    }
-    if (next == 0)
-        return next;
-    if (!read_member(next, offset, link) || address_of(link.previous) != previous)
-        return KERN_FAILURE;
-    return next;
-}
-
-/// Where the stack that holds `sp` lies: the upper half of its slot
-/// (platform/arm64/mmu/layout.hpp).
+/// Where the stack that `sp` points into lies: the upper half of its slot
+/// (platform/arm64/mmu/layout.hpp). An empty stack's is its end, which lies in the next slot.
 KernelStack stack_around(std::uint64_t sp) {
-    const std::uint64_t slot = sp & ~(platform::mmu::stack_slot_size - 1);
+    const std::uint64_t slot = (sp - 1) & ~(platform::mmu::stack_slot_size - 1);
     return {slot + platform::mmu::stack_slot_size - platform::mmu::stack_size,
             slot + platform::mmu::stack_slot_size};
 }
@@ -149,13 +132,11 @@ class KernelSystem final : public stackshot::System {
     void signal_event() override { machine::send_event(); }
 
     Result<TaskRef> next_task(Quiesced&, TaskRef previous) override;
-    Result<ThreadRef> next_thread(Quiesced&, TaskRef task, ThreadRef previous) override;
     Result<ThreadRef> skip_threads(Quiesced&, TaskRef task, ThreadRef previous,
                                    std::size_t count) override;
     Result<std::size_t> task_thread_count(Quiesced&, TaskRef task) override;
     kern_return task_facts(Quiesced&, TaskRef task, stackshot::TaskFacts& facts) override;
     kern_return thread_facts(Quiesced&, ThreadRef thread, stackshot::ThreadFacts& facts) override;
-    kern_return stack_facts(Quiesced&, ThreadRef thread, StackFacts& facts) override;
     stackshot::MemoryFacts memory_facts(Quiesced&) override;
     CpuMask absent_cpus(Quiesced& quiesced) override { return quiesce().absent(quiesced); }
     [[noreturn]] void workers_overdue(Quiesced&, CpuMask cpus) override {
@@ -166,11 +147,15 @@ class KernelSystem final : public stackshot::System {
             wait_for_event();
     }
     bool read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) override;
+    stackshot::Followed follow_frame_records(Quiesced&, stackshot::FrameChain& chain,
+                                             std::span<std::uint64_t> return_addresses) override;
     bool interrupted_registers(Quiesced&, std::uint64_t return_address, std::uint64_t frame_pointer,
                                Registers& registers) override;
     std::span<const std::byte> unwind_tables(std::uint64_t& address) const override;
 
   private:
+    void add_running(CpuIndex cpu, const KernelStack& bounds, stackshot::ThreadFacts& facts);
+
     stackshot::SystemFacts facts_{};
     ClusterMap clusters_{};
     char build_version_[2 * 20 + 1] = {};
@@ -252,23 +237,19 @@ std::uint64_t KernelSystem::microseconds_since_epoch() const {
 }
 
 Result<TaskRef> KernelSystem::next_task(Quiesced&, TaskRef previous) {
-    auto next = next_in_list<Task>(address_of(task_list().first()),
-                                   static_cast<std::uint64_t>(previous), offsetof(Task, link));
-    if (!next.ok())
-        return next.error();
-    return static_cast<TaskRef>(next.value());
-}
-
-Result<ThreadRef> KernelSystem::next_thread(Quiesced&, TaskRef task, ThreadRef previous) {
-    ThreadList threads;
-    if (!read_member(static_cast<std::uint64_t>(task), offsetof(Task, threads), threads))
+    constexpr std::size_t offset = offsetof(Task, link);
+    const auto from = static_cast<std::uint64_t>(previous);
+    std::uint64_t next = address_of(task_list().first());
+    Copied<ListLink<Task>> link;
+    if (from != 0) {
+        if (!link.read(from + offset))
+            return KERN_FAILURE;
+        next = address_of(link.front().next);
+    }
+    // The element's own link leads back: no element is walked twice.
+    if (next != 0 && (!link.read(next + offset) || address_of(link.front().previous) != from))
         return KERN_FAILURE;
-    auto next =
-        next_in_list<Thread>(address_of(threads.first()), static_cast<std::uint64_t>(previous),
-                             offsetof(Thread, task_link));
-    if (!next.ok())
-        return next.error();
-    return static_cast<ThreadRef>(next.value());
+    return static_cast<TaskRef>(next);
 }
 
 Result<ThreadRef> KernelSystem::skip_threads(Quiesced&, TaskRef task, ThreadRef previous,
@@ -279,7 +260,7 @@ Result<ThreadRef> KernelSystem::skip_threads(Quiesced&, TaskRef task, ThreadRef 
                                        ? static_cast<std::uint64_t>(task) + offsetof(Task, threads)
                                        : thread + offsetof(Thread, task_link);
         // The first member of the list as of a link leads on.
-        if (!read_member(link, 0, thread))
+        if (!platform::mmu::checked_read(link, thread))
             return KERN_FAILURE;
         if (thread == 0)
             break;
@@ -288,96 +269,101 @@ Result<ThreadRef> KernelSystem::skip_threads(Quiesced&, TaskRef task, ThreadRef 
 }
 
 Result<std::size_t> KernelSystem::task_thread_count(Quiesced&, TaskRef task) {
-    std::uint32_t count = 0;
-    static_assert(sizeof(count) == sizeof(Task::thread_count));
-    if (!read_member(static_cast<std::uint64_t>(task), offsetof(Task, thread_count), count))
+    CopiedTask copy;
+    if (!copy.read(static_cast<std::uint64_t>(task)))
         return KERN_FAILURE;
-    return std::size_t{count};
+    return std::size_t{copy.front().thread_count};
 }
 
 kern_return KernelSystem::task_facts(Quiesced&, TaskRef ref, stackshot::TaskFacts& facts) {
-    const auto task = static_cast<std::uint64_t>(ref);
-    if (!read_member(task, offsetof(Task, unique_pid), facts.unique_pid) ||
-        !read_member(task, offsetof(Task, pid), facts.pid) ||
-        !read_member(task, offsetof(Task, name), facts.name) ||
-        !read_member(task, offsetof(Task, flags), facts.ss_flags) ||
-        !read_member(task, offsetof(Task, start_time), facts.start_time) ||
-        !read_member(task, offsetof(Task, thread_count), facts.thread_count) ||
-        !read_member(task, offsetof(Task, system_time_in_terminated_threads),
-                     facts.system_time_in_terminated_threads))
+    const auto address = static_cast<std::uint64_t>(ref);
+    CopiedTask copy;
+    if (!copy.read(address))
         return KERN_FAILURE;
-    end_name(facts.name);
-    facts.is_kernel = task == address_of(&kernel_task());
+    const Task& task = copy.front();
+    facts = {};
+    facts.unique_pid = task.unique_pid;
+    facts.pid = task.pid;
+    copy_name(facts.name, task.name);
+    facts.ss_flags = task.flags;
+    facts.is_kernel = address == address_of(&kernel_task());
+    facts.system_time_in_terminated_threads = task.system_time_in_terminated_threads;
+    facts.start_time = task.start_time;
     facts.start_seconds = epoch_ + facts.start_time / machine::ticks_per_second();
+    facts.thread_count = task.thread_count;
     facts.task_size = sizeof(Task) + facts.thread_count * (sizeof(Thread) + KernelStack::size) +
                       (facts.is_kernel ? platform::image::size() : 0);
+    facts.first_thread = static_cast<ThreadRef>(address_of(task.threads.first()));
     return KERN_SUCCESS;
 }
 
 kern_return KernelSystem::thread_facts(Quiesced&, ThreadRef ref, stackshot::ThreadFacts& facts) {
-    const auto thread = static_cast<std::uint64_t>(ref);
-    std::uint64_t unblocked_time = 0;
-    if (!read_member(thread, offsetof(Thread, thread_id), facts.thread_id) ||
-        !read_member(thread, offsetof(Thread, name), facts.name) ||
-        !read_member(thread, offsetof(Thread, wait_event), facts.wait_event) ||
-        !read_member(thread, offsetof(Thread, system_time), facts.system_time) ||
-        !read_member(thread, offsetof(Thread, runnable_time), facts.runnable_time) ||
-        !read_member(thread, offsetof(Thread, unblocked_time), unblocked_time) ||
-        !read_member(thread, offsetof(Thread, last_run_time), facts.last_run_time) ||
-        !read_member(thread, offsetof(Thread, last_made_runnable_time),
-                     facts.last_made_runnable_time) ||
-        !read_member(thread, offsetof(Thread, state), facts.state) ||
-        !read_member(thread, offsetof(Thread, base_priority), facts.base_priority) ||
-        !read_member(thread, offsetof(Thread, priority), facts.sched_priority) ||
-        !read_member(thread, offsetof(Thread, last_cpu), facts.last_cpu))
+    const auto address = static_cast<std::uint64_t>(ref);
+    CopiedThread copy;
+    if (!copy.read(address))
         return KERN_FAILURE;
-    end_name(facts.name);
-    facts.thread_address = thread;
-    if ((facts.state & SS_TH_RUN) != 0 && trap_time_ > unblocked_time)
-        facts.runnable_time += trap_time_ - unblocked_time;
-    if (on_core(thread, facts.last_cpu)) {
-        facts.ss_flags |= kThreadOnCore;
-        const std::uint64_t dispatched = cpu_at(facts.last_cpu).dispatch_time;
-        if (trap_time_ > dispatched)
-            facts.system_time += trap_time_ - dispatched;
-        facts.last_run_time = trap_time_;
-    }
+    const Thread& thread = copy.front();
+    facts.thread_id = thread.thread_id;
+    facts.thread_address = address;
+    copy_name(facts.name, thread.name);
+    facts.wait_event = thread.wait_event;
+    facts.continuation = 0;
+    facts.total_syscalls = 0;
+    facts.user_time = 0;
+    facts.system_time = thread.system_time;
+    facts.runnable_time = thread.runnable_time;
+    if ((thread.state & SS_TH_RUN) != 0 && trap_time_ > thread.unblocked_time)
+        facts.runnable_time += trap_time_ - thread.unblocked_time;
+    facts.last_run_time = thread.last_run_time;
+    facts.last_made_runnable_time = thread.last_made_runnable_time;
+    facts.ss_flags = 0;
+    facts.state = thread.state;
+    facts.sched_flags = 0;
+    facts.base_priority = thread.base_priority;
+    facts.sched_priority = thread.priority;
+    facts.last_cpu = thread.last_cpu;
+    facts.previous = static_cast<ThreadRef>(address_of(thread.task_link.previous));
+    facts.next = static_cast<ThreadRef>(address_of(thread.task_link.next));
+
+    // A thread that never ran begins with its first instruction; any other goes on behind its call
+    // of switch_context().
+    StackFacts& stack = facts.stack;
+    stack.registers = {
+        .pc = thread.context.lr,
+        .lr = thread.context.lr,
+        .fp = thread.context.fp,
+        .sp = thread.context.sp,
+    };
+    stack.interrupted = thread.last_cpu == no_cpu;
+    KernelStack bounds = thread.stack;
+    if (on_core(address, thread.last_cpu))
+        add_running(thread.last_cpu, bounds, facts);
+    if (!bounds.valid())  // a CPU's first thread
+        bounds = stack_around(stack.registers.sp);
+    stack.low = bounds.low;
+    stack.high = bounds.high;
+    facts.has_stack = stack.registers.pc != 0;
     return KERN_SUCCESS;
 }
 
-kern_return KernelSystem::stack_facts(Quiesced&, ThreadRef ref, StackFacts& facts) {
-    const auto thread = static_cast<std::uint64_t>(ref);
-    constexpr std::size_t context = offsetof(Thread, context);
-    Registers& registers = facts.registers;
-    KernelStack stack;
-    CpuIndex last_cpu = no_cpu;
-    if (!read_member(thread, offsetof(Thread, stack), stack) ||
-        !read_member(thread, offsetof(Thread, last_cpu), last_cpu) ||
-        !read_member(thread, context + offsetof(platform::SwitchContext, lr), registers.lr) ||
-        !read_member(thread, context + offsetof(platform::SwitchContext, fp), registers.fp) ||
-        !read_member(thread, context + offsetof(platform::SwitchContext, sp), registers.sp))
-        return KERN_FAILURE;
-    // A thread that never ran begins with its first instruction; any other goes on behind its call
-    // of switch_context().
-    registers.pc = registers.lr;
-    facts.interrupted = last_cpu == no_cpu;
+/// What the facts of a thread are while it is on `cpu`. `bounds`: of its stack, if it has its own.
+void KernelSystem::add_running(CpuIndex cpu, const KernelStack& bounds,
+                               stackshot::ThreadFacts& facts) {
+    facts.ss_flags |= kThreadOnCore;
+    const std::uint64_t dispatched = cpu_at(cpu).dispatch_time;
+    if (trap_time_ > dispatched)
+        facts.system_time += trap_time_ - dispatched;
+    facts.last_run_time = trap_time_;
 
     CpuPosition position;
-    if (on_core(thread, last_cpu) && quiesce().position(last_cpu, position)) {
-        if (!stack.valid())  // a CPU's first thread
-            stack = stack_around(position.registers.sp);
-        // A CPU that did not stop may have been seen last in another thread.
-        if (position.exact ||
-            (position.registers.sp >= stack.low && position.registers.sp <= stack.high)) {
-            registers = position.registers;
-            facts.interrupted = position.interrupted;
-        }
-    } else if (!stack.valid()) {
-        stack = stack_around(registers.sp);
+    if (!quiesce().position(cpu, position))
+        return;
+    // A CPU that did not stop may have been seen last in another thread.
+    const KernelStack own = bounds.valid() ? bounds : stack_around(position.registers.sp);
+    if (position.exact || (position.registers.sp >= own.low && position.registers.sp <= own.high)) {
+        facts.stack.registers = position.registers;
+        facts.stack.interrupted = position.interrupted;
     }
-    facts.low = stack.low;
-    facts.high = stack.high;
-    return registers.pc == 0 ? KERN_NOT_IN_SET : KERN_SUCCESS;
 }
 
 stackshot::MemoryFacts KernelSystem::memory_facts(Quiesced&) {
@@ -390,12 +376,20 @@ stackshot::MemoryFacts KernelSystem::memory_facts(Quiesced&) {
 }
 
 bool KernelSystem::read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) {
-    for (std::uint64_t& word : words) {
-        if (!platform::mmu::checked_read(address, word))
-            return false;
-        address += sizeof(word);
-    }
-    return true;
+    return platform::mmu::checked_copy(address, words.data(), words.size());
+}
+
+stackshot::Followed KernelSystem::follow_frame_records(Quiesced&, stackshot::FrameChain& chain,
+                                                       std::span<std::uint64_t> return_addresses) {
+    const stackshot::StackRange& stack = chain.stack;
+    if (stack.low < stack.high &&
+        !platform::mmu::holds_no_device(stack.low, stack.high - stack.low))
+        return {.end = stackshot::WalkEnd::unreadable};
+    return stackshot::follow_frame_records(
+        chain, return_addresses,
+        [](std::uint64_t address, std::uint64_t& first, std::uint64_t& second) {
+            return platform::mmu::checked_load_pair(address, first, second);
+        });
 }
 
 bool KernelSystem::interrupted_registers(Quiesced&, std::uint64_t return_address,
@@ -404,17 +398,12 @@ bool KernelSystem::interrupted_registers(Quiesced&, std::uint64_t return_address
         return false;
     const std::uint64_t frame = platform::exception_frame_address(frame_pointer);
     using Frame = platform::ExceptionFrame;
-    std::uint64_t record_fp = 0;
-    std::uint64_t record_lr = 0;
-    const auto read = [frame](std::size_t offset, std::uint64_t& value) {
-        return platform::mmu::checked_read(frame + offset, value);
-    };
-    return read(offsetof(Frame, elr), registers.pc) &&
-           read(offsetof(Frame, x) + 30 * sizeof(std::uint64_t), registers.lr) &&
-           read(offsetof(Frame, x) + 29 * sizeof(std::uint64_t), registers.fp) &&
-           read(offsetof(Frame, sp), registers.sp) && read(offsetof(Frame, record.fp), record_fp) &&
-           read(offsetof(Frame, record.lr), record_lr) && record_fp == registers.fp &&
-           record_lr == registers.pc;
+    Copied<Frame, offsetof(Frame, record) + sizeof(Frame::record)> copy;
+    if (!copy.read(frame))
+        return false;
+    const Frame& saved = copy.front();
+    registers = {.pc = saved.elr, .lr = saved.lr(), .fp = saved.fp(), .sp = saved.sp};
+    return saved.record.fp == registers.fp && saved.record.lr == registers.pc;
 }
 
 std::span<const std::byte> KernelSystem::unwind_tables(std::uint64_t& address) const {

@@ -46,21 +46,22 @@ inline constexpr std::uint64_t no_deadline = UINT64_MAX;
 struct Thread {
     static constexpr std::size_t max_name = 63;
 
+    // A capture copies what stands from here to the stack pointer in `context`.
+
     // Fixed once the thread is in the thread list of its task.
     std::uint64_t thread_id = 0;
-    Task* task = nullptr;
     char name[max_name + 1] = {};
     KernelStack stack{};  ///< not valid() for a CPU's first thread: that is the boot stack
-    ThreadEntry entry = nullptr;
-    void* argument = nullptr;
+
+    ListLink<Thread> task_link{};  ///< in Task::threads
 
     std::uint32_t state = SS_TH_WAIT | SS_TH_UNINT;
     std::int16_t base_priority = BASEPRI_DEFAULT;
     std::int16_t priority = BASEPRI_DEFAULT;
-    /// Where the thread goes on, if it is not on a CPU.
-    platform::SwitchContext context{};
     /// CPU the thread is on, or ran on last; no_cpu when it never ran.
     CpuIndex last_cpu = no_cpu;
+    /// CPU in whose deadline queue the thread is.
+    CpuIndex deadline_cpu = no_cpu;
 
     /// Time on a CPU, up to the last switch away from it. All of it is system time.
     std::uint64_t system_time = 0;
@@ -72,18 +73,24 @@ struct Thread {
 
     /// What the thread waits for: the address of the object, 0 when it does not wait.
     std::uint64_t wait_event = 0;
+
+    /// Where the thread goes on, if it is not on a CPU.
+    platform::SwitchContext context{};
+
+    // Fixed as the thread id is.
+    Task* task = nullptr;
+    ThreadEntry entry = nullptr;
+    void* argument = nullptr;
+
     WaitQueue* wait_queue = nullptr;
     WaitResult wait_result = WaitResult::THREAD_AWAKENED;
     std::uint64_t deadline = no_deadline;
-    /// CPU in whose deadline queue the thread is.
-    CpuIndex deadline_cpu = no_cpu;
 
     /// The object is kept for a thread_join() to come, even when the thread is reaped.
     bool joinable = false;
     bool reaped = false;
     Thread* joiner = nullptr;
 
-    ListLink<Thread> task_link{};   ///< in Task::threads
     ListLink<Thread> queue_link{};  ///< in a run queue, a wait queue or the reaper's queue
     struct DeadlineLinks {
         Thread* child = nullptr;

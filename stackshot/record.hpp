@@ -6,6 +6,7 @@
 
 #include "kcdata/format.hpp"
 #include "kcdata/writer.hpp"
+#include "stackshot/microseconds.hpp"
 #include "stackshot/request.hpp"
 #include "stackshot/system.hpp"
 #include "stackshot/unwind.hpp"
@@ -45,7 +46,8 @@ class Recorder {
           request_(request),
           unwinder_(unwinder),
           frames_(frames),
-          absent_(system.absent_cpus(quiesced)) {}
+          absent_(system.absent_cpus(quiesced)),
+          microseconds_(system.facts().timebase) {}
 
     /// Appends the container of `task` with all its threads, or `part` of it, or nothing if the
     /// request does not want the task. `recorded` says which. After an error a part of it may have
@@ -53,13 +55,15 @@ class Recorder {
     /// part's first thread to its end.
     kcdata::kern_return record_task(kcdata::Writer& writer, TaskRef task, const TaskPart& part,
                                     bool& recorded);
-    kcdata::kern_return record_thread(kcdata::Writer& writer, ThreadRef thread);
 
     const Counts& counts() const { return counts_; }
 
   private:
     kcdata::kern_return begin_task(kcdata::Writer& writer, const TaskFacts& facts);
-    kcdata::kern_return record_threads(kcdata::Writer& writer, TaskRef task, const TaskPart& part);
+    kcdata::kern_return record_threads(kcdata::Writer& writer, const TaskPart& part,
+                                       ThreadRef first);
+    /// Appends the container of the thread whose facts are in thread_.
+    kcdata::kern_return record_thread(kcdata::Writer& writer);
 
     System& system_;
     Quiesced& quiesced_;
@@ -67,7 +71,10 @@ class Recorder {
     const Unwinder& unwinder_;
     std::span<std::uint64_t> frames_;
     CpuMask absent_;
+    Microseconds microseconds_;
     Counts counts_{};
+    /// Of the thread that is being recorded.
+    ThreadFacts thread_{};
 };
 
 /// What the records in front of the tasks say besides SystemFacts.

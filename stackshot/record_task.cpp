@@ -1,5 +1,4 @@
 #include <cstring>
-#include <new>
 
 #include "kcdata/records.hpp"
 #include "stackshot/cycle_detector.hpp"
@@ -25,24 +24,25 @@ kern_return append_kernel_load_info(Writer& writer, const SystemFacts& facts) {
 }
 
 kern_return append_task_snapshot(Writer& writer, const TaskFacts& task) {
-    auto payload = writer.reserve(STACKSHOT_KCTYPE_TASK_SNAPSHOT, sizeof(task_snapshot_v2));
-    if (!payload.ok())
-        return payload.error();
-    auto* record = new (payload.value().data()) task_snapshot_v2{};
-    record->ts_unique_pid = task.unique_pid;
-    record->ts_ss_flags = task.ss_flags | kUser64_p | kTaskSharedRegionNone;
+    auto record = writer.place<task_snapshot_v2>(STACKSHOT_KCTYPE_TASK_SNAPSHOT);
+    if (!record.ok())
+        return record.error();
+    task_snapshot_v2& snapshot = *record.value();
+    snapshot = {};
+    snapshot.ts_unique_pid = task.unique_pid;
+    snapshot.ts_ss_flags = task.ss_flags | kUser64_p | kTaskSharedRegionNone;
     if (!task.active)
-        record->ts_ss_flags |= kTerminatedSnapshot;
-    record->ts_user_time_in_terminated_threads = task.user_time_in_terminated_threads;
-    record->ts_system_time_in_terminated_threads = task.system_time_in_terminated_threads;
-    record->ts_p_start_sec = task.start_seconds;
-    record->ts_task_size = task.task_size;
-    record->ts_max_resident_size = task.max_resident_size;
-    record->ts_suspend_count = task.suspend_count;
-    record->ts_faults = task.faults;
-    record->ts_pid = task.pid;
-    static_assert(sizeof(record->ts_p_comm) == sizeof(task.name));
-    std::memcpy(record->ts_p_comm, task.name, sizeof(record->ts_p_comm));
+        snapshot.ts_ss_flags |= kTerminatedSnapshot;
+    snapshot.ts_user_time_in_terminated_threads = task.user_time_in_terminated_threads;
+    snapshot.ts_system_time_in_terminated_threads = task.system_time_in_terminated_threads;
+    snapshot.ts_p_start_sec = task.start_seconds;
+    snapshot.ts_task_size = task.task_size;
+    snapshot.ts_max_resident_size = task.max_resident_size;
+    snapshot.ts_suspend_count = task.suspend_count;
+    snapshot.ts_faults = task.faults;
+    snapshot.ts_pid = task.pid;
+    static_assert(sizeof(snapshot.ts_p_comm) == sizeof(task.name));
+    std::memcpy(snapshot.ts_p_comm, task.name, sizeof(snapshot.ts_p_comm));
     return KERN_SUCCESS;
 }
 
@@ -57,12 +57,15 @@ kern_return Recorder::record_task(Writer& writer, TaskRef task, const TaskPart& 
     if (!request_.wants(facts.pid) || is_remnant(facts))
         return KERN_SUCCESS;
 
-    if (part.first == ThreadRef::none) {
+    const bool from_beginning = part.first == ThreadRef::none;
+    if (from_beginning) {
         if (const kern_return error = begin_task(writer, facts); error != KERN_SUCCESS)
             return error;
         ++counts_.tasks;
     }
-    if (const kern_return error = record_threads(writer, task, part); error != KERN_SUCCESS)
+    if (const kern_return error =
+            record_threads(writer, part, from_beginning ? facts.first_thread : part.first);
+        error != KERN_SUCCESS)
         return error;
     recorded = true;
     return part.end == ThreadRef::none ? writer.container_end(facts.unique_pid) : KERN_SUCCESS;
@@ -81,23 +84,23 @@ kern_return Recorder::begin_task(Writer& writer, const TaskFacts& facts) {
     return append_task_snapshot(writer, facts);
 }
 
-kern_return Recorder::record_threads(Writer& writer, TaskRef task, const TaskPart& part) {
+kern_return Recorder::record_threads(Writer& writer, const TaskPart& part, ThreadRef first) {
     CycleDetector<ThreadRef> circle;
-    Result<ThreadRef> next = part.first;
-    if (part.first == ThreadRef::none)
-        next = system_.next_thread(quiesced_, task, ThreadRef::none);
-    for (;;) {
-        if (!next.ok())
-            return next.error();
-        const ThreadRef thread = next.value();
-        if (thread == part.end)
-            return KERN_SUCCESS;
+    ThreadRef previous = ThreadRef::none;
+    for (ThreadRef thread = first; thread != part.end; thread = thread_.next) {
         if (thread == ThreadRef::none || circle.step(thread))
             return KERN_FAILURE;
-        if (const kern_return error = record_thread(writer, thread); error != KERN_SUCCESS)
+        if (const kern_return error = system_.thread_facts(quiesced_, thread, thread_);
+            error != KERN_SUCCESS)
             return error;
-        next = system_.next_thread(quiesced_, task, thread);
+        // What lies in front of a part is not known.
+        if (thread_.previous != previous && thread != part.first)
+            return KERN_FAILURE;
+        if (const kern_return error = record_thread(writer); error != KERN_SUCCESS)
+            return error;
+        previous = thread;
     }
+    return KERN_SUCCESS;
 }
 
 }  // namespace stackshot

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kcdata/result.hpp"
+#include "stackshot/frame_chain.hpp"
 
 namespace stackshot {
 
@@ -63,6 +64,26 @@ struct TaskFacts {
     std::uint32_t suspend_count = 0;
     std::uint32_t faults = 0;
     std::uint32_t thread_count = 0;
+    ThreadRef first_thread = ThreadRef::none;
+};
+
+/// The registers a stack walk begins with or continues from.
+struct Registers {
+    std::uint64_t pc = 0;
+    std::uint64_t lr = 0;  ///< x30
+    std::uint64_t fp = 0;  ///< x29
+    std::uint64_t sp = 0;
+};
+
+/// Where a thread's stack walk starts.
+struct StackFacts {
+    Registers registers{};
+    /// True: the PC is where an exception interrupted the thread (any instruction; the frame record
+    /// may not be set up, the return address may still be in LR). False: the PC is that of a call,
+    /// or the return address behind one, where the frame record of the function is complete.
+    bool interrupted = false;
+    /// The thread's stack, [low, high). Frame records outside of it are not followed.
+    std::uint64_t low = 0, high = 0;
 };
 
 /// What the collector records of a thread. Times are in absolute time units.
@@ -85,25 +106,11 @@ struct ThreadFacts {
     std::int16_t sched_priority = 0;
     /// CPU the thread is on, or ran on last; no_cpu when it never ran.
     CpuIndex last_cpu = no_cpu;
-};
-
-/// The registers a stack walk begins with or continues from.
-struct Registers {
-    std::uint64_t pc = 0;
-    std::uint64_t lr = 0;  ///< x30
-    std::uint64_t fp = 0;  ///< x29
-    std::uint64_t sp = 0;
-};
-
-/// Where a thread's stack walk starts.
-struct StackFacts {
-    Registers registers{};
-    /// True: the PC is where an exception interrupted the thread (any instruction; the frame record
-    /// may not be set up, the return address may still be in LR). False: the PC is that of a call,
-    /// or the return address behind one, where the frame record of the function is complete.
-    bool interrupted = false;
-    /// The thread's stack, [low, high). Frame records outside of it are not followed.
-    std::uint64_t low = 0, high = 0;
+    /// False: the thread has no kernel stack, and `stack` says nothing.
+    bool has_stack = false;
+    StackFacts stack{};
+    /// Its neighbours in the thread list of its task, as the thread itself names them.
+    ThreadRef previous = ThreadRef::none, next = ThreadRef::none;
 };
 
 /// Conversion of absolute time to nanoseconds: t * numer / denom.
@@ -214,19 +221,18 @@ class System {
     /// The task behind `previous` in the kernel's task list (TaskRef::none: the first one);
     /// TaskRef::none at the end. KERN_FAILURE: the list is corrupt.
     virtual kcdata::Result<TaskRef> next_task(Quiesced&, TaskRef previous) = 0;
-    /// The thread behind `previous` in the list of `task`.
-    virtual kcdata::Result<ThreadRef> next_thread(Quiesced&, TaskRef task, ThreadRef previous) = 0;
-    /// The thread `count` places behind `previous`, to divide the list there; ThreadRef::none if it
-    /// ends before. Takes the list for right, for speed: whoever records the threads in between
-    /// checks that they lead there.
+    /// The thread `count` places behind `previous` in the list of `task` (behind ThreadRef::none:
+    /// the `count`-th), to divide the list there; ThreadRef::none if it ends before. Takes the list
+    /// for right, for speed: whoever records the threads in between checks that they lead there.
     virtual kcdata::Result<ThreadRef> skip_threads(Quiesced&, TaskRef task, ThreadRef previous,
                                                    std::size_t count) = 0;
     /// How many threads the task has by its own account, which the list need not bear out.
     virtual kcdata::Result<std::size_t> task_thread_count(Quiesced&, TaskRef task) = 0;
+    /// Writes every member of `facts`. KERN_FAILURE: the task cannot be read.
     virtual kcdata::kern_return task_facts(Quiesced&, TaskRef task, TaskFacts& facts) = 0;
+    /// Writes every member of `facts`. KERN_FAILURE: the thread cannot be read. That its neighbours
+    /// agree on being such is for the caller to check.
     virtual kcdata::kern_return thread_facts(Quiesced&, ThreadRef thread, ThreadFacts& facts) = 0;
-    /// KERN_NOT_IN_SET: the thread has no kernel stack.
-    virtual kcdata::kern_return stack_facts(Quiesced&, ThreadRef thread, StackFacts& facts) = 0;
     virtual MemoryFacts memory_facts(Quiesced&) = 0;
     /// CPUs that did not answer the stop of this trap.
     virtual CpuMask absent_cpus(Quiesced&) = 0;
@@ -241,6 +247,9 @@ class System {
     /// Reads `words.size()` words of kernel memory from the 8-byte aligned `address` without
     /// faulting; false if any of them is unreadable.
     virtual bool read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) = 0;
+    /// stackshot::follow_frame_records() with reads that do not fault.
+    virtual Followed follow_frame_records(Quiesced&, FrameChain& chain,
+                                          std::span<std::uint64_t> return_addresses) = 0;
     /// `return_address` lies in the exception entry code (SystemFacts::exception_entry_low), and
     /// x29 was `frame_pointer` there when it made that call: the registers the exception
     /// interrupted. False if they cannot be read, or if that code entered no exception.

@@ -10,15 +10,6 @@ UnwindTables tables_of(const System& system) {
     return UnwindTables(tables, address);
 }
 
-struct StackRange {
-    std::uint64_t low = 0, high = 0;
-
-    /// Whether `size` bytes at `address` lie inside.
-    bool contains(std::uint64_t address, std::uint64_t size) const {
-        return address >= low && address <= high && size <= high - address;
-    }
-};
-
 }  // namespace
 
 /// The state of one walk: the registers of the function it has come to, as far as they are known.
@@ -27,68 +18,65 @@ class StackWalk {
     StackWalk(const Unwinder& unwinder, Quiesced& quiesced, const StackFacts& stack)
         : unwinder_(unwinder),
           quiesced_(quiesced),
-          stack_{stack.low, stack.high},
-          registers_(stack.registers),
-          floor_(stack_.contains(registers_.sp, 0) ? registers_.sp : stack_.low) {}
+          chain_(chain_from(unwinder, stack)),
+          pc_(stack.registers.pc),
+          lr_(stack.registers.lr),
+          sp_(stack.registers.sp) {}
 
     Walk run(bool interrupted, std::span<std::uint64_t> frames) {
         std::size_t count = 0;
         while (count < frames.size()) {
-            frames[count++] = registers_.pc;
-            // A return address that entry code left behind: what it interrupted comes next.
-            if (!interrupted && is_exception_entry(registers_.pc)) {
+            frames[count++] = pc_;
+            if (interrupted) {
+                if (!step_by_call_frame_information())
+                    return {count, end_};
+                interrupted = false;
+            } else if (chain_.is_exception_entry(pc_)) {
+                // A return address that entry code left behind: what it interrupted comes next.
                 if (!enter_interrupted())
                     return {count, end_};
                 interrupted = true;
-                continue;
+            } else {
+                const Followed followed = unwinder_.system_.follow_frame_records(
+                    quiesced_, chain_, frames.subspan(count));
+                count += followed.count;
+                if (!followed.exception_entry)
+                    return {count, followed.end};
+                pc_ = frames[--count];
             }
-            if (interrupted ? !step_by_call_frame_information() : !step_by_frame_record())
-                return {count, end_};
-            interrupted = false;
         }
         return {count, WalkEnd::too_deep};
     }
 
   private:
+    static FrameChain chain_from(const Unwinder& unwinder, const StackFacts& stack) {
+        FrameChain chain;
+        chain.stack = {stack.low, stack.high};
+        chain.fp = stack.registers.fp;
+        chain.floor = chain.stack.contains(stack.registers.sp, 0) ? stack.registers.sp : stack.low;
+        chain.entry_low = unwinder.exception_entry_low_;
+        chain.entry_high = unwinder.exception_entry_high_;
+        return chain;
+    }
+
     bool stop(WalkEnd end) {
         end_ = end;
         return false;
     }
 
-    bool is_exception_entry(std::uint64_t return_address) const {
-        return return_address > unwinder_.exception_entry_low_ &&
-               return_address <= unwinder_.exception_entry_high_;
-    }
-
     bool read(std::uint64_t address, std::span<std::uint64_t> words) {
         if (address % sizeof(std::uint64_t) != 0)
             return stop(WalkEnd::misaligned);
-        if (!stack_.contains(address, words.size_bytes()))
+        if (!chain_.stack.contains(address, words.size_bytes()))
             return stop(WalkEnd::outside_stack);
         if (!unwinder_.system_.read_words(quiesced_, address, words))
             return stop(WalkEnd::unreadable);
         return true;
     }
 
-    bool step_by_frame_record() {
-        const std::uint64_t fp = registers_.fp;
-        if (fp == 0)
-            return stop(WalkEnd::end_of_stack);
-        if (fp < floor_ && stack_.contains(fp, 0))
-            return stop(WalkEnd::not_upward);
-        std::uint64_t record[2];
-        if (!read(fp, record))
-            return false;
-        floor_ = fp + sizeof(record);
-        registers_.sp = floor_;
-        registers_.fp = record[0];
-        registers_.pc = record[1];
-        return registers_.pc != 0 || stop(WalkEnd::end_of_stack);
-    }
-
     bool step_by_call_frame_information() {
         FrameRule rule;
-        switch (unwinder_.tables_.find(registers_.pc, rule)) {
+        switch (unwinder_.tables_.find(pc_, rule)) {
             case CfiStatus::found:
                 break;
             case CfiStatus::no_entry:
@@ -98,22 +86,16 @@ class StackWalk {
             case CfiStatus::unsupported:
                 return stop(WalkEnd::unwind_information);
         }
-        const std::uint64_t base =
-            rule.cfa_base == FrameRule::Base::fp ? registers_.fp : registers_.sp;
+        const std::uint64_t base = rule.cfa_base == FrameRule::Base::fp ? chain_.fp : sp_;
         const std::uint64_t cfa = base + static_cast<std::uint64_t>(rule.cfa_offset);
         std::uint64_t caller_fp = 0;
         std::uint64_t return_address = 0;
-        if (!recover(rule.frame_pointer, cfa, registers_.fp, caller_fp) ||
-            !recover(rule.return_address, cfa, registers_.lr, return_address))
+        if (!recover(rule.frame_pointer, cfa, chain_.fp, caller_fp) ||
+            !recover(rule.return_address, cfa, lr_, return_address))
             return false;
-        if (stack_.contains(cfa, 0)) {
-            if (cfa < floor_)
-                return stop(WalkEnd::not_upward);
-            floor_ = cfa;
-        }
-        registers_.sp = cfa;
-        registers_.fp = caller_fp;
-        registers_.pc = return_address;
+        if (!move_to(cfa, caller_fp))
+            return false;
+        pc_ = return_address;
         return return_address != 0 || stop(WalkEnd::end_of_stack);
     }
 
@@ -137,24 +119,31 @@ class StackWalk {
 
     bool enter_interrupted() {
         Registers interrupted{};
-        if (!unwinder_.system_.interrupted_registers(quiesced_, registers_.pc, registers_.fp,
-                                                     interrupted))
+        if (!unwinder_.system_.interrupted_registers(quiesced_, pc_, chain_.fp, interrupted))
             return stop(WalkEnd::exception_frame);
-        registers_ = interrupted;
-        if (stack_.contains(registers_.sp, 0)) {
-            if (registers_.sp < floor_)
+        pc_ = interrupted.pc;
+        lr_ = interrupted.lr;
+        return move_to(interrupted.sp, interrupted.fp);
+    }
+
+    /// The walk has come to a function with this stack pointer and frame pointer.
+    bool move_to(std::uint64_t sp, std::uint64_t fp) {
+        if (chain_.stack.contains(sp, 0)) {
+            if (sp < chain_.floor)
                 return stop(WalkEnd::not_upward);
-            floor_ = registers_.sp;
+            chain_.floor = sp;
         }
+        sp_ = sp;
+        chain_.fp = fp;
         return true;
     }
 
     const Unwinder& unwinder_;
     Quiesced& quiesced_;
-    StackRange stack_;
-    Registers registers_;
-    /// No frame record lies below this.
-    std::uint64_t floor_;
+    FrameChain chain_;
+    std::uint64_t pc_;
+    std::uint64_t lr_;
+    std::uint64_t sp_;
     WalkEnd end_ = WalkEnd::end_of_stack;
 };
 

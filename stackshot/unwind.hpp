@@ -5,21 +5,12 @@
 #include <span>
 
 #include "stackshot/cfi.hpp"
+#include "stackshot/frame_chain.hpp"
 #include "stackshot/system.hpp"
 
 namespace stackshot {
 
-/// Why a stack walk ended.
-enum class WalkEnd : std::uint8_t {
-    end_of_stack,        ///< a frame pointer or return address of 0: the walk is complete
-    too_deep,            ///< no room for more entries
-    misaligned,          ///< a frame pointer that is not 8-byte aligned
-    outside_stack,       ///< a frame record outside of the thread's stacks
-    not_upward,          ///< a frame record not above the one before
-    unreadable,          ///< a frame record that could not be read
-    exception_frame,     ///< the registers an exception interrupted could not be had
-    unwind_information,  ///< call frame information that is corrupt or beyond what is evaluated
-};
+/// `end` in words.
 const char* walk_end_text(WalkEnd end);
 
 struct Walk {

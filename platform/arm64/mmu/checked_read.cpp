@@ -1,42 +1,69 @@
 #include "platform/arm64/mmu/checked_read.hpp"
 
+#include <algorithm>
+#include <span>
+
 #include "platform/arm64/exception/esr.hpp"
-#include "platform/arm64/mmu/mmu.hpp"
+#include "platform/arm64/image.hpp"
 
 namespace platform::mmu {
 
 extern "C" {
-bool checked_read_word(std::uint64_t address, std::uint64_t& value);
-extern const char checked_read_load[];
-extern const char checked_read_load_end[];
-extern const char checked_read_faulted[];
+bool checked_copy_words(std::uint64_t from, void* to, std::size_t words);
+// boot/image.ld
+extern const char checked_reads[];
+extern const char checked_reads_end[];
 }
 
 namespace {
-std::uint64_t address_of(const char* symbol) {
-    return reinterpret_cast<std::uint64_t>(symbol);
+
+/// See CHECKED_LOAD().
+struct CheckedLoad {
+    std::int32_t load_offset;
+    std::int32_t faulted_offset;
+
+    std::uint64_t load() const { return target(load_offset); }
+    std::uint64_t faulted() const { return target(faulted_offset); }
+
+  private:
+    static std::uint64_t target(const std::int32_t& offset) {
+        return reinterpret_cast<std::uint64_t>(&offset) +
+               static_cast<std::uint64_t>(std::int64_t{offset});
+    }
+};
+
+std::span<const CheckedLoad> checked_loads() {
+    return {reinterpret_cast<const CheckedLoad*>(checked_reads),
+            reinterpret_cast<const CheckedLoad*>(checked_reads_end)};
 }
+
 }  // namespace
 
-bool checked_read(std::uint64_t address, std::uint64_t& value) {
-    // Not left to the MMU: an aligned word cannot be half readable, and a read of a device register
-    // can do something to the device.
-    return address % sizeof(value) == 0 && !(address >= device_base && address < device_end) &&
-           checked_read_word(address, value);
+bool checked_copy(std::uint64_t address, void* to, std::size_t words) {
+    // Not left to the MMU: an aligned word cannot be half readable.
+    return address % sizeof(std::uint64_t) == 0 &&
+           holds_no_device(address, words * sizeof(std::uint64_t)) &&
+           checked_copy_words(address, to, words);
 }
 
 bool fix_up_checked_read(ExceptionFrame& frame) {
-    const CodeRange load{address_of(checked_read_load), address_of(checked_read_load_end)};
-    if (!load.contains(frame.elr) || ESR_EL1::EC(frame.esr) != ESR_EL1::EC_data_abort_same_el)
+    if (ESR_EL1::EC(frame.esr) != ESR_EL1::EC_data_abort_same_el)
         return false;
-    frame.elr = address_of(checked_read_faulted);
-    return true;
+    for (const CheckedLoad& entry : checked_loads()) {
+        if (entry.load() == frame.elr) {
+            frame.elr = entry.faulted();
+            return true;
+        }
+    }
+    return false;
 }
 
 bool checked_read_intact() {
-    return address_of(checked_read_load) == reinterpret_cast<std::uint64_t>(checked_read_word) &&
-           address_of(checked_read_load_end) == address_of(checked_read_load) + 4 &&
-           address_of(checked_read_faulted) > address_of(checked_read_load);
+    const CodeRange text = image::text();
+    return !checked_loads().empty() &&
+           std::ranges::all_of(checked_loads(), [&text](const CheckedLoad& entry) {
+               return text.contains(entry.load()) && text.contains(entry.faulted());
+           });
 }
 
 }  // namespace platform::mmu

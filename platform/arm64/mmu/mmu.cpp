@@ -7,6 +7,7 @@
 #include "platform/arm64/devicetree/memory_map.hpp"
 #include "platform/arm64/image.hpp"
 #include "platform/arm64/mmu/boot_tables.hpp"
+#include "platform/arm64/mmu/checked_read.hpp"
 #include "platform/arm64/mmu/table_editor.hpp"
 
 namespace platform::mmu {

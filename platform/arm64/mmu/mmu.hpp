@@ -32,8 +32,4 @@ void set_table_page_source(TablePageSource source);
 /// What is mapped at `address`, as this CPU translates it for a read (AT S1E1R); empty if nothing.
 std::optional<PhysicalAddress> translate(std::uint64_t address);
 
-/// Reads the 8 bytes at `address` (8-byte aligned); false if that faults or is a device's. Any
-/// context.
-[[nodiscard]] bool checked_read(std::uint64_t address, std::uint64_t& value);
-
 }  // namespace platform::mmu

@@ -275,7 +275,7 @@ Result<TaskRef> FakeSystem::next_task(Quiesced&, TaskRef previous) {
     return index < tasks.size() ? TaskRef{index + 1} : TaskRef::none;
 }
 
-Result<ThreadRef> FakeSystem::next_thread(Quiesced&, TaskRef task, ThreadRef previous) {
+Result<ThreadRef> FakeSystem::next_thread(TaskRef task, ThreadRef previous) {
     if (read_fails())
         return kcdata::KERN_FAILURE;
     if (next_thread_hook)
@@ -286,7 +286,7 @@ Result<ThreadRef> FakeSystem::next_thread(Quiesced&, TaskRef task, ThreadRef pre
                                                        : ThreadRef::none;
 }
 
-Result<ThreadRef> FakeSystem::skip_threads(Quiesced& quiesced, TaskRef task, ThreadRef previous,
+Result<ThreadRef> FakeSystem::skip_threads(Quiesced&, TaskRef task, ThreadRef previous,
                                            std::size_t count) {
     if (!next_thread_hook) {
         // A list of thousands is not walked thousands of times.
@@ -296,7 +296,7 @@ Result<ThreadRef> FakeSystem::skip_threads(Quiesced& quiesced, TaskRef task, Thr
                                                             : ThreadRef::none;
     }
     for (; count > 0; --count) {
-        const auto next = next_thread(quiesced, task, previous);
+        const auto next = next_thread(task, previous);
         if (!next.ok() || next.value() == ThreadRef::none)
             return next;
         previous = next.value();
@@ -315,6 +315,10 @@ kern_return FakeSystem::task_facts(Quiesced&, TaskRef task, TaskFacts& out) {
         task_facts_hook(task);
     const Task& found = tasks.at(static_cast<std::size_t>(task) - 1);
     out = found.facts;
+    const auto first = next_thread(task, ThreadRef::none);
+    if (!first.ok())
+        return first.error();
+    out.first_thread = first.value();
     return found.facts_result;
 }
 
@@ -326,15 +330,19 @@ const FakeSystem::Thread& FakeSystem::thread_of(ThreadRef thread) const {
 kern_return FakeSystem::thread_facts(Quiesced&, ThreadRef thread, ThreadFacts& out) {
     if (read_fails())
         return kcdata::KERN_FAILURE;
-    out = thread_of(thread).facts;
-    return thread_of(thread).facts_result;
-}
-
-kern_return FakeSystem::stack_facts(Quiesced&, ThreadRef thread, StackFacts& out) {
-    if (read_fails())
-        return kcdata::KERN_FAILURE;
-    out = thread_of(thread).stack;
-    return thread_of(thread).stack_result;
+    const Thread& found = thread_of(thread);
+    out = found.facts;
+    out.has_stack = found.stack_result == kcdata::KERN_SUCCESS;
+    out.stack = found.stack;
+    const auto number = static_cast<std::uint64_t>(thread);
+    out.previous = (number & UINT32_MAX) == 1 ? ThreadRef::none : ThreadRef{number - 1};
+    const auto next = next_thread(TaskRef{number >> 32}, thread);
+    if (!next.ok())
+        return next.error();
+    out.next = next.value();
+    if (found.stack_result != kcdata::KERN_SUCCESS && found.stack_result != kcdata::KERN_NOT_IN_SET)
+        return found.stack_result;
+    return found.facts_result;
 }
 
 MemoryFacts FakeSystem::memory_facts(Quiesced&) {
@@ -363,6 +371,19 @@ bool FakeSystem::read_words(Quiesced&, std::uint64_t address, std::span<std::uin
         address += 8;
     }
     return true;
+}
+
+Followed FakeSystem::follow_frame_records(Quiesced& quiesced, FrameChain& chain,
+                                          std::span<std::uint64_t> return_addresses) {
+    const auto load_pair = [&](std::uint64_t address, std::uint64_t& first, std::uint64_t& second) {
+        std::uint64_t words[2];
+        if (!read_words(quiesced, address, words))
+            return false;
+        first = words[0];
+        second = words[1];
+        return true;
+    };
+    return stackshot::follow_frame_records(chain, return_addresses, load_pair);
 }
 
 bool FakeSystem::interrupted_registers(Quiesced&, std::uint64_t return_address,

@@ -107,8 +107,6 @@ class FakeSystem final : public stackshot::System {
     void signal_event() override;
     kcdata::Result<stackshot::TaskRef> next_task(stackshot::Quiesced&,
                                                  stackshot::TaskRef previous) override;
-    kcdata::Result<stackshot::ThreadRef> next_thread(stackshot::Quiesced&, stackshot::TaskRef task,
-                                                     stackshot::ThreadRef previous) override;
     kcdata::Result<stackshot::ThreadRef> skip_threads(stackshot::Quiesced&, stackshot::TaskRef task,
                                                       stackshot::ThreadRef previous,
                                                       std::size_t count) override;
@@ -118,8 +116,6 @@ class FakeSystem final : public stackshot::System {
                                    stackshot::TaskFacts& facts) override;
     kcdata::kern_return thread_facts(stackshot::Quiesced&, stackshot::ThreadRef thread,
                                      stackshot::ThreadFacts& facts) override;
-    kcdata::kern_return stack_facts(stackshot::Quiesced&, stackshot::ThreadRef thread,
-                                    stackshot::StackFacts& facts) override;
     stackshot::MemoryFacts memory_facts(stackshot::Quiesced&) override;
     stackshot::CpuMask absent_cpus(stackshot::Quiesced&) override { return absent; }
     /// Leaves the trap of the caller, once all CPUs are out of it, by a WorkersOverdue.
@@ -128,6 +124,8 @@ class FakeSystem final : public stackshot::System {
     [[noreturn]] void spin_for_panic(stackshot::Quiesced&) override;
     bool read_words(stackshot::Quiesced&, std::uint64_t address,
                     std::span<std::uint64_t> words) override;
+    stackshot::Followed follow_frame_records(stackshot::Quiesced&, stackshot::FrameChain& chain,
+                                             std::span<std::uint64_t> return_addresses) override;
     bool interrupted_registers(stackshot::Quiesced&, std::uint64_t return_address,
                                std::uint64_t frame_pointer,
                                stackshot::Registers& registers) override;
@@ -143,6 +141,8 @@ class FakeSystem final : public stackshot::System {
 
   private:
     const Thread& thread_of(stackshot::ThreadRef thread) const;
+    kcdata::Result<stackshot::ThreadRef> next_thread(stackshot::TaskRef task,
+                                                     stackshot::ThreadRef previous);
     bool read_fails();
 
     std::map<std::uint64_t, std::uint64_t> memory_{};
