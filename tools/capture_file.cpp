@@ -20,26 +20,6 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-Expected<Bytes> read_all(const std::string& path) {
-    Descriptor fd(path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-                              : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    const std::string name = path == "-" ? "standard input" : path;
-    if (!fd.valid())
-        return system_failure("opening " + name, errno);
-    Bytes bytes;
-    constexpr std::size_t step = 1 << 16;
-    for (;;) {
-        const std::size_t old = bytes.size();
-        bytes.resize(old + step);
-        const ssize_t size = ::read(fd.get(), bytes.data() + old, step);
-        bytes.resize(old + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-        if (size == 0)
-            return bytes;
-        if (size < 0 && errno != EINTR)
-            return system_failure("reading " + name, errno);
-    }
-}
-
 bool begins_with_magic(std::span<const std::byte> bytes) {
     std::uint32_t magic = 0;
     if (bytes.size() < sizeof(kcdata::ItemHeader))
@@ -122,8 +102,28 @@ std::optional<Failure> write_all(int fd, std::span<const std::byte> bytes,
 
 }  // namespace
 
+Expected<std::vector<std::byte>> read_file(const std::string& path) {
+    Descriptor fd(path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                              : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const std::string name = path == "-" ? "standard input" : path;
+    if (!fd.valid())
+        return system_failure("opening " + name, errno);
+    Bytes bytes;
+    constexpr std::size_t step = 1 << 16;
+    for (;;) {
+        const std::size_t old = bytes.size();
+        bytes.resize(old + step);
+        const ssize_t size = ::read(fd.get(), bytes.data() + old, step);
+        bytes.resize(old + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+        if (size == 0)
+            return bytes;
+        if (size < 0 && errno != EINTR)
+            return system_failure("reading " + name, errno);
+    }
+}
+
 Expected<std::vector<std::byte>> read_capture(const std::string& path) {
-    auto read = read_all(path);
+    auto read = read_file(path);
     if (!read.ok())
         return read.failure();
     Bytes& bytes = read.value();

@@ -10,6 +10,9 @@
 
 namespace tools {
 
+/// All bytes of a file. - is standard input.
+Expected<std::vector<std::byte>> read_file(const std::string& path);
+
 /// Reads a capture: a kcdata buffer, plain, compressed by gzip, or as base64 text (whatever is not
 /// a base64 character is passed over). - is standard input. What does not begin with the magic of
 /// a kcdata buffer in any of these forms is a Failure.

@@ -21,5 +21,7 @@ void add_capture_command(CLI::App& app, Action& action);
 void add_extract_command(CLI::App& app, Action& action);
 void add_decode_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
+void add_dump_command(CLI::App& app, Action& action);
+void add_encode_command(CLI::App& app, Action& action);
 
 }  // namespace tools

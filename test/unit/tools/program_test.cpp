@@ -65,7 +65,8 @@ TEST_CASE("help and version are data; every verb has help") {
     outcome = run(folder, "--help");
     CHECK(outcome.status == 0);
     CHECK(outcome.err.empty());
-    for (const std::string verb : {"run", "capture", "extract", "decode", "report"}) {
+    for (const std::string verb :
+         {"run", "capture", "extract", "decode", "report", "dump", "encode"}) {
         CHECK(holds(outcome.out, verb));
         const Outcome help = run(folder, verb + " --help");
         CHECK(help.status == 0);

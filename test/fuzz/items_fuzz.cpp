@@ -1,0 +1,50 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/encode.hpp"
+#include "tools/item_json.hpp"
+#include "tools/item_text.hpp"
+
+namespace {
+
+void check(bool holds) {
+    if (!holds)
+        std::abort();
+}
+
+}  // namespace
+
+/// Any bytes: every byte is in one stretch, and the text of the items makes the same bytes.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const auto bytes = std::as_bytes(std::span(data, size));
+    std::string json_text, shown;
+    tools::StringSink json_sink(json_text), text_sink(shown);
+    tools::ItemJsonWriter json(json_sink);
+    tools::ItemTextWriter text(text_sink);
+    json.begin();
+    tools::ItemWalk walk(bytes);
+    tools::Stretch stretch;
+    std::size_t end = 0;
+    while (walk.next(stretch)) {
+        check(stretch.offset == end);
+        check(stretch.end() > end);
+        end = stretch.end();
+        json.stretch(stretch);
+        text.stretch(stretch);
+    }
+    check(end == size);
+    json.end(walk.problem_at_end());
+
+    std::vector<std::byte> made;
+    const auto failure = tools::encode(json_text, "text", [&made](std::span<const std::byte> item) {
+        made.insert(made.end(), item.begin(), item.end());
+    });
+    check(!failure);
+    check(made.size() == size && (size == 0 || std::memcmp(made.data(), data, size) == 0));
+    return 0;
+}

@@ -1,0 +1,118 @@
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "tools/capture_file.hpp"
+#include "tools/commands.hpp"
+#include "tools/item_json.hpp"
+#include "tools/item_layout.hpp"
+#include "tools/item_text.hpp"
+
+namespace tools {
+
+namespace {
+
+constexpr const char* summary = "Shows a kcdata buffer item by item, byte for byte";
+constexpr const char* details =
+    "\nFor each item: its offset in the file, type, size, padding and flags; below it each field\n"
+    "with offset, value and the names of flags; bytes that no field covers in hexadecimal, also\n"
+    "those behind the end of the buffer. What is wrong is marked with !! where it stands; behind\n"
+    "damage the dump goes on at the next 16-byte boundary where items make sense.\n\n"
+    "With --json the text is exact: encode makes the same bytes of it (unless only some of the\n"
+    "items are chosen). Its form is told by encode --help.\n\n";
+
+struct Options {
+    std::string file{};
+    bool json = false;
+    std::string type{};
+    std::size_t offset = 0;
+    std::size_t limit = SIZE_MAX;
+};
+
+/// Whether the stretch is of the type: as an item, an element or a container.
+bool is_of(const Stretch& stretch, std::uint32_t type) {
+    if (!stretch.is_item())
+        return false;
+    if (stretch.header.type == type || (stretch.is_array() && stretch.array.element_type == type))
+        return true;
+    return stretch.header.type == kcdata::KCDATA_TYPE_CONTAINER_BEGIN &&
+           stretch.payload.size() == sizeof(type) &&
+           std::equal(stretch.payload.begin(), stretch.payload.end(),
+                      std::as_bytes(std::span(&type, 1)).begin());
+}
+
+std::optional<std::uint32_t> parse_type(const std::string& text) {
+    if (const auto type = type_called(text))
+        return type;
+    char* end = nullptr;
+    const unsigned long number = std::strtoul(text.c_str(), &end, 0);
+    if (text.empty() || *end != '\0' || number > UINT32_MAX)
+        return std::nullopt;
+    return static_cast<std::uint32_t>(number);
+}
+
+int dump_file(const Options& options) {
+    std::optional<std::uint32_t> type;
+    if (!options.type.empty()) {
+        type = parse_type(options.type);
+        if (!type) {
+            say("no type is called \"{}\"", options.type);
+            return exit_usage;
+        }
+    }
+    const auto bytes = read_capture(options.file);
+    if (!bytes.ok())
+        return report_failure(bytes.failure());
+
+    FileSink sink(stdout);
+    ItemTextWriter text(sink);
+    ItemJsonWriter json(sink);
+    if (options.json)
+        json.begin();
+    ItemWalk walk(bytes.value());
+    Stretch stretch;
+    std::size_t shown = 0;
+    bool sound = true;
+    while (walk.next(stretch) && !text.failed() && !json.failed()) {
+        sound = sound && stretch.problem == nullptr;
+        if (stretch.end() <= options.offset || shown == options.limit ||
+            (type && !is_of(stretch, *type)))
+            continue;
+        ++shown;
+        if (options.json)
+            json.stretch(stretch);
+        else
+            text.stretch(stretch);
+    }
+    const char* const problem = walk.problem_at_end();
+    if (options.json)
+        json.end(problem);
+    else if (problem != nullptr)
+        text.problem(bytes.value().size(), problem);
+    if (sound && text.problems() + json.problems() == 0)
+        return exit_complete;
+    say("{}: damaged; see the {} in the dump", options.file, options.json ? "notes" : "!!");
+    return exit_damaged;
+}
+
+}  // namespace
+
+void add_dump_command(CLI::App& app, Action& action) {
+    auto options = std::make_shared<Options>();
+    CLI::App* verb = app.add_subcommand("dump", summary);
+    verb->add_option("FILE", options->file,
+                     "The buffer: plain, gzip or base64; - is standard input")
+        ->type_name("")
+        ->required();
+    verb->add_flag("--json", options->json, "As text that encode makes the same bytes of");
+    verb->add_option("--type", options->type,
+                     "Only items, arrays and containers of this type: a name or a number")
+        ->type_name("TYPE");
+    verb->add_option("--offset", options->offset, "Only what ends behind this offset of the file")
+        ->type_name("BYTES");
+    verb->add_option("--limit", options->limit, "No more items than this")->type_name("COUNT");
+    verb->footer(std::string(details) + exit_status_help);
+    verb->callback([options, &action] { action = [options] { return dump_file(*options); }; });
+}
+
+}  // namespace tools

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "tools/item_walk.hpp"
+#include "tools/text_sink.hpp"
+
+namespace tools {
+
+/// The text form of kcdata that `encode` reads: a JSON array with one object an item. item_format
+/// tells it to users.
+extern const char* const item_format;
+
+/// The most one {"zeros": N} stands for.
+inline constexpr std::size_t max_zeros = 1 << 28;
+/// How many buffers inside each other are told as items; what is deeper is told as bytes.
+inline constexpr std::size_t max_nested_items = 8;
+
+/// Writes the JSON objects of one stretch after the other, so that encode() makes the same bytes of
+/// them again, whatever they are.
+class ItemJsonWriter {
+  public:
+    explicit ItemJsonWriter(TextSink& sink) : sink_(sink) {}
+
+    void begin();
+    void stretch(const Stretch& stretch);
+    /// `problem`: what is wrong with how the file ends, or nullptr.
+    void end(const char* problem);
+
+    /// Things wrong so far; each has a "note" in the text.
+    std::size_t problems() const { return problems_; }
+    /// The sink takes no more.
+    bool failed() const { return failed_; }
+
+  private:
+    void flush();
+    void separate();
+    void write(const Stretch& stretch);
+    void write_bytes(const Stretch& stretch);
+    void write_array(const Stretch& stretch);
+    void write_plain(const Stretch& stretch);
+    void write_nested(std::span<const std::byte> buffer);
+    void write_padding(const Stretch& stretch);
+    /// Nothing if `problem` is nullptr.
+    void write_note(const char* problem);
+
+    TextSink& sink_;
+    std::string text_{};
+    std::size_t level_ = 0;
+    bool first_ = true;
+    std::size_t problems_ = 0;
+    bool failed_ = false;
+};
+
+}  // namespace tools

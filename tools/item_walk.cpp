@@ -1,0 +1,213 @@
+#include "tools/item_walk.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kcdata/compression.hpp"
+#include "kcdata/schema.hpp"
+
+namespace tools {
+
+using kcdata::ItemHeader;
+
+namespace {
+
+constexpr std::uint64_t plain_flags =
+    kcdata::KCDATA_FLAGS_STRUCT_PADDING_MASK | kcdata::KCDATA_FLAGS_STRUCT_HAS_PADDING;
+
+}  // namespace
+
+bool ItemWalk::read_item(std::size_t offset, ItemHeader& header) const {
+    if (offset > bytes_.size() || bytes_.size() - offset < sizeof(header))
+        return false;
+    std::memcpy(&header, bytes_.data() + offset, sizeof(header));
+    return header.size <= bytes_.size() - offset - sizeof(header);
+}
+
+bool ItemWalk::plausible(std::size_t offset) const {
+    ItemHeader header;
+    if (!read_item(offset, header))
+        return false;
+    if (kcdata::is_array(header.type))
+        return kcdata::array_layout(header).valid;
+    switch (header.type) {
+        case kcdata::KCDATA_TYPE_BUFFER_END:
+            return header.size == 0 && header.flags == 0;
+        case kcdata::KCDATA_TYPE_CONTAINER_BEGIN: {
+            std::uint32_t type = 0;
+            if (header.size < sizeof(type))
+                return false;
+            std::memcpy(&type, bytes_.data() + offset + sizeof(header), sizeof(type));
+            const kcdata::Type* known = kcdata::find_type(type);
+            return known != nullptr && known->shape == kcdata::Shape::container;
+        }
+        case kcdata::KCDATA_TYPE_CONTAINER_END:
+            return header.size <= sizeof(std::uint32_t);
+        default:
+            break;
+    }
+    const kcdata::Type* const type = kcdata::find_type(header.type);
+    if (type == nullptr || type->shape == kcdata::Shape::container)
+        return false;
+    if (type->shape == kcdata::Shape::buffer && header.size != 0)
+        return false;
+    if (type->shape == kcdata::Shape::described && header.size < kcdata::description_size)
+        return false;
+    return (header.flags & ~plain_flags) == 0 &&
+           (header.flags & kcdata::KCDATA_FLAGS_STRUCT_PADDING_MASK) <= header.size;
+}
+
+bool ItemWalk::followed(std::size_t offset) const {
+    ItemHeader header;
+    if (!read_item(offset, header))
+        return false;
+    const std::size_t end = offset + sizeof(header) + header.size;
+    return end == bytes_.size() || header.type == kcdata::KCDATA_TYPE_BUFFER_END || plausible(end);
+}
+
+bool ItemWalk::possible(const ItemHeader& header) {
+    if (kcdata::is_array(header.type) || header.type == kcdata::KCDATA_TYPE_BUFFER_END ||
+        header.type == kcdata::KCDATA_TYPE_CONTAINER_BEGIN ||
+        header.type == kcdata::KCDATA_TYPE_CONTAINER_END)
+        return true;
+    // Nobody writes a type of 0, and an item of a type we do not know has no strange flags too.
+    return kcdata::find_type(header.type) != nullptr ||
+           (header.type != 0 && (header.flags & ~plain_flags) == 0);
+}
+
+bool ItemWalk::begins_buffer(std::size_t offset) const {
+    ItemHeader header;
+    return read_item(offset, header) && kcdata::is_begin_magic(header.type);
+}
+
+std::size_t ItemWalk::resynchronize() const {
+    const std::size_t past = (offset_ - base_) % kcdata::alignment;
+    for (std::size_t offset = offset_ + kcdata::alignment - past;
+         offset < bytes_.size() && bytes_.size() - offset >= sizeof(ItemHeader);
+         offset += kcdata::alignment) {
+        if ((inside_ || begins_buffer(offset)) && plausible(offset) && followed(offset))
+            return offset;
+    }
+    return bytes_.size();
+}
+
+bool ItemWalk::next(Stretch& stretch) {
+    stretch = Stretch{};
+    if (offset_ == bytes_.size())
+        return false;
+    if (stream_end_ > offset_ && offset_ == stream_begin_) {
+        take_bytes(stretch, Stretch::Kind::stream, stream_end_);
+        return true;
+    }
+    if (!inside_) {
+        // A piece out of a buffer is welcome too.
+        if (!begins_buffer(offset_) && !(offset_ == 0 && plausible(0) && followed(0))) {
+            const bool first = offset_ == 0;
+            take_bytes(stretch, first ? Stretch::Kind::damaged : Stretch::Kind::behind,
+                       resynchronize());
+            if (first)
+                stretch.problem = "no kcdata buffer begins here";
+            return true;
+        }
+        inside_ = true;
+        base_ = offset_;
+        open_.clear();
+    }
+    ItemHeader header;
+    if (!read_item(offset_, header)) {
+        const bool cut = bytes_.size() - offset_ < sizeof(header);
+        take_bytes(stretch, Stretch::Kind::damaged, resynchronize());
+        stretch.problem = cut ? "the data ends inside an item's header"
+                              : "an item reaches past the end of the data";
+        return true;
+    }
+    if (offset_ != base_ && !possible(header) && !followed(offset_)) {
+        take_bytes(stretch, Stretch::Kind::damaged, resynchronize());
+        stretch.problem = "no item that makes sense";
+        return true;
+    }
+    take_item(stretch, header);
+    return true;
+}
+
+void ItemWalk::take_item(Stretch& stretch, const ItemHeader& header) {
+    stretch.offset = offset_;
+    stretch.header = header;
+    stretch.data = bytes_.subspan(offset_ + sizeof(header), header.size);
+    stretch.payload = stretch.data;
+    if (kcdata::is_array(header.type)) {
+        stretch.array = kcdata::array_layout(header);
+        if (stretch.array.valid)
+            stretch.payload = stretch.data.first(stretch.array.count * stretch.array.element_size);
+        else
+            stretch.problem = "count, size and padding contradict each other";
+    } else if (header.type == kcdata::KCDATA_TYPE_CONTAINER_BEGIN) {
+        if (header.size < sizeof(std::uint32_t))
+            stretch.problem = "too short for a container type";
+        else
+            stretch.payload = stretch.data.first(sizeof(std::uint32_t));
+    } else if (header.type != kcdata::KCDATA_TYPE_CONTAINER_END) {
+        stretch.payload = stretch.data.first(kcdata::plain_payload_size(header));
+    }
+    if (header.type == kcdata::KCDATA_BUFFER_BEGIN_COMPRESSED && offset_ == base_) {
+        using kcdata::CompressionError;
+        kcdata::CompressedHead head;
+        switch (kcdata::read_compressed_head(bytes_.subspan(offset_), head)) {
+            case CompressionError::none:
+            case CompressionError::unfinished:
+            case CompressionError::truncated_stream:
+            case CompressionError::missing_end:
+                stream_begin_ = offset_ + kcdata::compressed_head_size;
+                stream_end_ = stream_begin_ + head.stream.size();
+                break;
+            default:
+                break;
+        }
+    }
+    follow_containers(stretch);
+    offset_ = stretch.end();
+    if (header.type == kcdata::KCDATA_TYPE_BUFFER_END)
+        inside_ = false;
+}
+
+void ItemWalk::follow_containers(Stretch& stretch) {
+    switch (stretch.header.type) {
+        case kcdata::KCDATA_TYPE_CONTAINER_BEGIN:
+            stretch.depth = open_.size();
+            open_.push_back(stretch.header.flags);
+            return;
+        case kcdata::KCDATA_TYPE_CONTAINER_END: {
+            const auto inner = std::find(open_.rbegin(), open_.rend(), stretch.header.flags);
+            if (open_.empty())
+                stretch.problem = "it stands outside of any container";
+            else if (inner != open_.rbegin())
+                stretch.problem = "it has another id than the container it ends";
+            // Where containers were not ended they end with the one around them.
+            if (inner != open_.rend())
+                open_.erase(inner.base() - 1, open_.end());
+            break;
+        }
+        case kcdata::KCDATA_TYPE_BUFFER_END:
+            if (!open_.empty())
+                stretch.problem = "it stands inside a container";
+            open_.clear();
+            break;
+        default:
+            break;
+    }
+    stretch.depth = open_.size();
+}
+
+const char* ItemWalk::problem_at_end() const {
+    return inside_ ? "the data ends without BUFFER_END" : nullptr;
+}
+
+void ItemWalk::take_bytes(Stretch& stretch, Stretch::Kind kind, std::size_t end) {
+    stretch.kind = kind;
+    stretch.depth = open_.size();
+    stretch.offset = offset_;
+    stretch.data = bytes_.subspan(offset_, end - offset_);
+    offset_ = end;
+}
+
+}  // namespace tools

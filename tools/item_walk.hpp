@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kcdata/format.hpp"
+#include "kcdata/payload.hpp"
+
+namespace tools {
+
+/// One stretch of a file: an item as it stands there, or bytes between items.
+struct Stretch {
+    enum class Kind : std::uint8_t {
+        item,     ///< header and data
+        stream,   ///< the zlib stream of a compressed buffer
+        behind,   ///< no item: behind a BUFFER_END
+        damaged,  ///< no item, where one must be
+    };
+
+    Kind kind = Kind::item;
+    /// From the start of the file.
+    std::size_t offset = 0;
+    /// Items: all that follows the header, padding included. Otherwise the bytes themselves.
+    std::span<const std::byte> data{};
+
+    // Items only.
+    kcdata::ItemHeader header{};
+    /// The part of `data` that is not padding, by the format's rules; of an array the elements. All
+    /// of `data` if the rules contradict each other.
+    std::span<const std::byte> payload{};
+    kcdata::ArrayLayout array{};
+
+    /// How many containers are open around it.
+    std::size_t depth = 0;
+    /// What is wrong with what stands here; nullptr: nothing.
+    const char* problem = nullptr;
+
+    bool is_item() const { return kind == Kind::item; }
+    bool is_array() const { return is_item() && kcdata::is_array(header.type); }
+    std::span<const std::byte> padding() const { return data.subspan(payload.size()); }
+    std::size_t end() const {
+        return offset + data.size() + (is_item() ? sizeof(kcdata::ItemHeader) : 0);
+    }
+};
+
+/// Steps through a file, stretch by stretch: whatever the bytes are, each is in exactly one.
+///
+/// Where the items cannot be followed any further (or what stands there is most likely none), the
+/// walk goes on at the next 16-byte boundary of the buffer where two items follow each other that
+/// are known and make sense, or one at the very end.
+class ItemWalk {
+  public:
+    explicit ItemWalk(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+    /// False at the end of the file.
+    bool next(Stretch& stretch);
+    /// What is wrong with how the file ends, once next() has returned false; nullptr: nothing.
+    const char* problem_at_end() const;
+
+  private:
+    /// The header at `offset` if the item fits into the file.
+    bool read_item(std::size_t offset, kcdata::ItemHeader& header) const;
+    /// A known item stands there, and its flags and size are such as writers make them.
+    bool plausible(std::size_t offset) const;
+    /// Whether what follows an item without doubt may be one: less strict.
+    static bool possible(const kcdata::ItemHeader& header);
+    /// Another item, or the end, stands behind the item at `offset`.
+    bool followed(std::size_t offset) const;
+    bool begins_buffer(std::size_t offset) const;
+    /// The next place behind offset_ to go on from.
+    std::size_t resynchronize() const;
+    void take_item(Stretch& stretch, const kcdata::ItemHeader& header);
+    void follow_containers(Stretch& stretch);
+    void take_bytes(Stretch& stretch, Stretch::Kind kind, std::size_t end);
+
+    std::span<const std::byte> bytes_;
+    std::size_t offset_ = 0;
+    /// Where the buffer begins: what items are aligned to.
+    std::size_t base_ = 0;
+    bool inside_ = false;
+    /// Ids of the containers that are open, the innermost last.
+    std::vector<std::uint64_t> open_{};
+    // Of the compressed buffer that is being walked; empty if none is.
+    std::size_t stream_begin_ = 0;
+    std::size_t stream_end_ = 0;
+};
+
+}  // namespace tools
