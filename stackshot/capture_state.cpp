@@ -2,6 +2,17 @@
 
 namespace stackshot {
 
+bool CaptureState::change(std::uint32_t from, std::uint32_t to) {
+    // Release: publishes what was written in the state that ends.
+    return word_.compare_exchange_strong(from, to, std::memory_order_acq_rel,
+                                         std::memory_order_acquire);
+}
+
+bool CaptureState::fail(kcdata::kern_return error) {
+    const std::uint32_t failed = static_cast<std::uint32_t>(error) << state_bits | ERRORED;
+    return change(RUNNING, failed) || change(SETUP, failed);
+}
+
 CaptureState::Panic CaptureState::panic(CpuIndex cpu) {
     const std::uint32_t panicked = cpu << state_bits | PANICKED;
     std::uint32_t word = word_.load(std::memory_order_relaxed);

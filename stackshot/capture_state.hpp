@@ -28,7 +28,8 @@ class CaptureState {
 
     /// Acquire: a CPU that sees RUNNING sees what was set up before.
     State state() const { return state_of(word_.load(std::memory_order_acquire)); }
-    bool panicked() const { return state() == PANICKED; }
+    /// Sequentially consistent, as panic() is.
+    bool panicked() const { return state_of(word_.load(std::memory_order_seq_cst)) == PANICKED; }
     /// The first error; KERN_SUCCESS unless the state is ERRORED. KERN_ABORTED if it is PANICKED.
     kcdata::kern_return error() const {
         const std::uint32_t word = word_.load(std::memory_order_acquire);
@@ -43,10 +44,7 @@ class CaptureState {
     /// SETUP to RUNNING. False if an error or a panic came first.
     bool run() { return change(SETUP, RUNNING); }
     /// To ERRORED, from RUNNING or SETUP. False if another error came first, which is then kept.
-    bool fail(kcdata::kern_return error) {
-        const std::uint32_t failed = static_cast<std::uint32_t>(error) << state_bits | ERRORED;
-        return change(RUNNING, failed) || change(SETUP, failed);
-    }
+    bool fail(kcdata::kern_return error);
     /// To PANICKED, from any state but INACTIVE. By the CPU that panics, in any context.
     Panic panic(CpuIndex cpu);
     /// To INACTIVE, when no CPU is left inside. False after a panic.
@@ -57,11 +55,7 @@ class CaptureState {
     static constexpr std::uint32_t state_mask = (1U << state_bits) - 1;
 
     static State state_of(std::uint32_t word) { return static_cast<State>(word & state_mask); }
-    bool change(std::uint32_t from, std::uint32_t to) {
-        // Release: publishes what was written in the state that ends.
-        return word_.compare_exchange_strong(from, to, std::memory_order_acq_rel,
-                                             std::memory_order_acquire);
-    }
+    bool change(std::uint32_t from, std::uint32_t to);
 
     Atomic<std::uint32_t> word_{INACTIVE};
 };

@@ -16,7 +16,7 @@
 
 /// A system made of host threads as CPUs, tasks and threads in vectors, and stacks in a map. A test
 /// fills in the public members, then runs captures; nothing may be changed during one.
-class FakeSystem final : public stackshot::System {
+class FakeSystem : public stackshot::System {
   public:
     struct Thread {
         stackshot::ThreadFacts facts{};
@@ -33,7 +33,7 @@ class FakeSystem final : public stackshot::System {
     };
 
     explicit FakeSystem(stackshot::CpuIndex cpus, std::uint32_t clusters = 1);
-    ~FakeSystem();
+    virtual ~FakeSystem();
 
     /// Makes the calling host thread the CPU of this number.
     static void become_cpu(stackshot::CpuIndex cpu);
