@@ -119,6 +119,22 @@ kern_return Writer::append_uint64_with_description(const char* description, std:
                             std::as_bytes(std::span(&value, 1)));
 }
 
+Result<std::span<std::byte>> Writer::allocate_end(std::size_t size) {
+    if (extender_ != nullptr)
+        return KERN_INVALID_ARGUMENT;
+    const std::size_t quarter = buffer_.size() / 4;
+    if (size >= quarter || buffer_.size() < used_ + sizeof(ItemHeader))
+        return KERN_INSUFFICIENT_BUFFER_SIZE;
+    // Down from an end that may not be aligned itself.
+    const std::byte* const end = buffer_.data() + buffer_.size();
+    size = (size + 7) / 8 * 8 + reinterpret_cast<std::uintptr_t>(end) % 8;
+    if (size >= quarter || size > buffer_.size() - used_ - sizeof(ItemHeader))
+        return KERN_INSUFFICIENT_BUFFER_SIZE;
+    const auto taken = buffer_.last(size);
+    buffer_ = buffer_.first(buffer_.size() - size);
+    return taken;
+}
+
 kern_return Writer::append_items(std::span<const std::byte> items) {
     if (items.size() % alignment != 0)
         return KERN_INVALID_ARGUMENT;

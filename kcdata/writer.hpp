@@ -36,6 +36,19 @@ struct Description {
     }
 };
 
+/// Bytes of a buffer that is sure to hold so many items with so many bytes of payload in all, BEGIN
+/// and BUFFER_END included (kcdata_estimate_required_buffer_size). KERN_INVALID_ARGUMENT: more than
+/// can be counted.
+inline Result<std::size_t> estimate_required_buffer_size(std::size_t items,
+                                                         std::size_t payload_bytes) {
+    std::size_t size = 0;
+    if (__builtin_mul_overflow(items, sizeof(ItemHeader) + alignment - 1, &size) ||
+        __builtin_add_overflow(size, 2 * sizeof(ItemHeader), &size) ||
+        __builtin_add_overflow(size, payload_bytes, &size))
+        return KERN_INVALID_ARGUMENT;
+    return size;
+}
+
 /// Appends kcdata items to a buffer it does not own.
 ///
 /// Every append either writes a whole item (header, payload, zeroed padding) or changes nothing and
@@ -152,6 +165,12 @@ class Writer {
     /// Copies whole items that another Writer made (a chunk) as they are. KERN_INVALID_ARGUMENT:
     /// not a multiple of 16 bytes.
     kern_return append_items(std::span<const std::byte> items);
+
+    /// Takes memory from the end of the buffer, which is that much shorter from then on; at least
+    /// `size` bytes, 8-byte aligned, not zeroed. For what lives as long as the buffer is written.
+    /// KERN_INSUFFICIENT_BUFFER_SIZE: not there, or a quarter of the buffer or more: it is for
+    /// items. KERN_INVALID_ARGUMENT: there is an extender, so that the buffer may change.
+    Result<std::span<std::byte>> allocate_end(std::size_t size);
 
     /// Bytes of the current chunk that hold items. Does not count the room kept for BUFFER_END.
     std::size_t used() const { return used_; }

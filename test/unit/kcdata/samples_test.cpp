@@ -2,11 +2,14 @@
 
 #include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <vector>
 
+#include "kcdata/compressed_writer.hpp"
+#include "kcdata/inflater.hpp"
 #include "kcdata/reader.hpp"
 #include "kcdata/schema.hpp"
 
@@ -69,4 +72,48 @@ TEST_CASE("buffers of all three generations of real writers are read to their en
     CHECK(files >= 19);
     CHECK(containers > 100);
     CHECK(arrays > 100);
+}
+
+TEST_CASE("a real buffer that was compressed item by item inflates to itself") {
+    const std::filesystem::path folder = std::filesystem::path(SHARED_DIR) / "samples";
+    if (!std::filesystem::exists(folder))
+        SKIP("no samples at " << folder.string());
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        if (entry.path().extension() != ".kcdata")
+            continue;
+        INFO(entry.path().filename().string());
+        const std::vector<std::byte> plain = read_file(entry.path());
+        for (const ZlibParameters& parameters : {default_zlib_parameters, xnu_zlib_parameters}) {
+            std::vector<std::byte> memory(CompressedWriter::memory_size(parameters));
+            std::vector<std::byte> buffer(2 * plain.size() + 1024);
+            CompressedWriter writer(buffer, memory, parameters);
+            Reader reader(plain);
+            Item item;
+            REQUIRE(reader.next(item));
+            REQUIRE(writer.begin(item.type, item.flags) == KERN_SUCCESS);
+            REQUIRE(reader.next(item));
+            for (std::size_t begin = item.offset; item.kind != ItemKind::end;) {
+                REQUIRE(reader.next(item));
+                REQUIRE(writer.append_items(std::span(plain).subspan(begin, item.offset - begin)) ==
+                        KERN_SUCCESS);
+                begin = item.offset;
+            }
+            REQUIRE(writer.end() == KERN_SUCCESS);
+
+            CompressedHead head;
+            REQUIRE(read_compressed_head(std::span(buffer).first(writer.used()), head) ==
+                    CompressionError::none);
+            CHECK(head.end_offset == writer.used());
+            std::vector<std::byte> inflated(head.total_in + 32);
+            std::vector<std::byte> inflater_memory(Inflater::memory_size);
+            Inflater inflater(head, inflater_memory);
+            std::memcpy(inflated.data(), &head.inner_begin, 16);
+            CHECK(inflater.read(std::span(inflated).subspan(16)) == head.total_in);
+            CHECK(inflater.error() == CompressionError::none);
+            const ItemHeader end{KCDATA_TYPE_BUFFER_END, 0, 0};
+            std::memcpy(inflated.data() + 16 + head.total_in, &end, 16);
+            CHECK(inflated.size() == reader.offset());
+            CHECK(std::equal(inflated.begin(), inflated.end(), plain.begin()));
+        }
+    }
 }

@@ -319,3 +319,110 @@ TEST_CASE("a writer without a buffer refuses everything") {
     CHECK(writer.append(1, {}) == KERN_INSUFFICIENT_BUFFER_SIZE);
     CHECK(writer.end() == KERN_INSUFFICIENT_BUFFER_SIZE);
 }
+
+TEST_CASE("the end allocator takes aligned memory from the end, and leaves the items alone") {
+    DirtyBuffer buffer(1024);
+    Writer writer(buffer.span());
+    REQUIRE(writer.append(0x905, counted(20)) == KERN_SUCCESS);
+    const std::vector<std::byte> before = buffer.all();
+
+    const auto first = writer.allocate_end(100);
+    REQUIRE(first.ok());
+    CHECK(first.value().data() == buffer.span().data() + 1024 - 104);
+    CHECK(first.value().size() == 104);
+    CHECK(writer.buffer().size() == 1024 - 104);
+    // A quarter of what is left then, not of all.
+    CHECK(writer.allocate_end(230).error() == KERN_INSUFFICIENT_BUFFER_SIZE);
+    const auto second = writer.allocate_end(1);
+    REQUIRE(second.ok());
+    CHECK(second.value().data() == first.value().data() - 8);
+    CHECK(writer.allocate_end(0).ok());
+    CHECK(buffer.all() == before);
+
+    // What was taken is not written to any more.
+    while (writer.append(0x905, counted(16)) == KERN_SUCCESS) {
+    }
+    REQUIRE(writer.end() == KERN_SUCCESS);
+    CHECK(std::equal(buffer.all().begin() + 1024 - 112, buffer.all().end(),
+                     before.begin() + 1024 - 112));
+    CHECK(writer.allocate_end(8).error() == KERN_INSUFFICIENT_BUFFER_SIZE);
+}
+
+TEST_CASE("the end allocator takes the misalignment of the end along") {
+    DirtyBuffer buffer(1029);
+    Writer writer(buffer.span());
+    const auto taken = writer.allocate_end(16);
+    REQUIRE(taken.ok());
+    CHECK(reinterpret_cast<std::uintptr_t>(taken.value().data()) % 8 == 0);
+    CHECK(taken.value().size() == 16 + 5);
+    CHECK(writer.buffer().size() == 1008);
+}
+
+TEST_CASE("the end allocator refuses a quarter of the buffer, what items need, and chains") {
+    DirtyBuffer buffer(1024);
+    CHECK(Writer(buffer.span()).allocate_end(256).error() == KERN_INSUFFICIENT_BUFFER_SIZE);
+    CHECK(Writer(buffer.span()).allocate_end(249).error() == KERN_INSUFFICIENT_BUFFER_SIZE);
+    CHECK(Writer(buffer.span()).allocate_end(248).ok());
+    CHECK(Writer(buffer.span()).allocate_end(SIZE_MAX).error() == KERN_INSUFFICIENT_BUFFER_SIZE);
+    CHECK(Writer().allocate_end(0).error() == KERN_INSUFFICIENT_BUFFER_SIZE);
+
+    // 1024 - 16 - 832 - 16 = 160 bytes are free: the quarter rule alone would let 200 overlap.
+    Writer full(buffer.span());
+    REQUIRE(full.append(0x905, counted(832)) == KERN_SUCCESS);
+    CHECK(full.allocate_end(200).error() == KERN_INSUFFICIENT_BUFFER_SIZE);
+    CHECK(full.allocate_end(160).ok());
+    CHECK(full.append(0x905, {}) == KERN_INSUFFICIENT_BUFFER_SIZE);
+    REQUIRE(full.end() == KERN_SUCCESS);
+
+    Chunks chunks(64, 8);
+    CHECK(Writer(buffer.span(), &chunks).allocate_end(8).error() == KERN_INVALID_ARGUMENT);
+}
+
+TEST_CASE("the estimate of a buffer is enough for any items, and does not overflow") {
+    CHECK(estimate_required_buffer_size(0, 0).value() == 32);
+    CHECK(estimate_required_buffer_size(3, 100).value() == 3 * 31 + 100 + 32);
+    CHECK(estimate_required_buffer_size(SIZE_MAX / 31 + 1, 0).error() == KERN_INVALID_ARGUMENT);
+    CHECK(estimate_required_buffer_size(SIZE_MAX / 31, 0).error() == KERN_INVALID_ARGUMENT);
+    CHECK(estimate_required_buffer_size(0, SIZE_MAX - 31).error() == KERN_INVALID_ARGUMENT);
+    CHECK(estimate_required_buffer_size(0, SIZE_MAX - 32).value() == SIZE_MAX);
+
+    for (std::size_t size = 0; size <= 32; ++size) {
+        DirtyBuffer buffer(estimate_required_buffer_size(10, 10 * size).value());
+        Writer writer(buffer.span());
+        REQUIRE(writer.begin(KCDATA_BUFFER_BEGIN_STACKSHOT) == KERN_SUCCESS);
+        for (int item = 0; item < 10; ++item)
+            CHECK(writer.append(0x905, counted(size)) == KERN_SUCCESS);
+        CHECK(writer.end() == KERN_SUCCESS);
+    }
+}
+
+TEST_CASE("in a buffer of any size: what does not fit is refused, and nothing outside is written") {
+    for (std::size_t size = 0; size <= 600; ++size) {
+        DirtyBuffer memory(size + 128);
+        Writer writer(memory.span().subspan(64, size));
+        std::size_t expected = 0;
+        for (std::size_t item = 0; item < 20; ++item) {
+            const std::size_t payload = item * 7 % 40;
+            const std::size_t needed = 16 + (payload + 15) / 16 * 16;
+            const bool fits = expected + needed + 16 <= size;
+            CHECK(writer.append(0x905, counted(payload)) ==
+                  (fits ? KERN_SUCCESS : KERN_INSUFFICIENT_BUFFER_SIZE));
+            expected += fits ? needed : 0;
+            CHECK(writer.used() == expected);
+        }
+        CHECK(writer.end() == (size >= 16 ? KERN_SUCCESS : KERN_INSUFFICIENT_BUFFER_SIZE));
+        const auto untouched = [](std::byte byte) { return byte == std::byte{0xa5}; };
+        CHECK(std::all_of(memory.all().begin(), memory.all().begin() + 64, untouched));
+        CHECK(std::all_of(memory.all().end() - 64, memory.all().end(), untouched));
+    }
+}
+
+TEST_CASE("an item of size 0 is a boolean: its header is all there is") {
+    DirtyBuffer buffer(64);
+    Writer writer(buffer.span());
+    REQUIRE(writer.append(0x905, {}) == KERN_SUCCESS);
+    auto reserved = writer.reserve(0x906, 0);
+    REQUIRE(reserved.ok());
+    CHECK(reserved.value().empty());
+    CHECK(buffer.first(32) == Bytes().header(0x905, 0, 0x80).header(0x906, 0, 0x80).get());
+}
