@@ -1,7 +1,8 @@
-// What code compiled for a hosted program (libc, libfdt) and the C++ library's headers want of
-// their environment. All of it but the guard is for what cannot happen; an exception at that place
-// lets the kernel report it with a backtrace.
+// What code compiled for a hosted program (libc, libfdt, zlib) and the C++ library's headers want
+// of their environment. All of it but the guard is for what cannot happen; an exception at that
+// place lets the kernel report it with a backtrace.
 
+#include <cstddef>
 #include <cstdint>
 
 namespace {
@@ -25,6 +26,14 @@ std::uintptr_t __stack_chk_guard = 0x595e'9fbd'94fd'a766;
 }
 
 [[noreturn]] void __cxa_pure_virtual() {
+    impossible();
+}
+
+/// zlib's default allocator: ours gives every stream another one.
+[[noreturn]] void* malloc(std::size_t) {
+    impossible();
+}
+[[noreturn]] void free(void*) {
     impossible();
 }
 

@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kcdata/compressed_writer.hpp"
+
 namespace stackshot {
 
 using namespace kcdata;
 
 namespace {
 
-kern_return append_chain(Writer& writer, const Chunk* head) {
+/// What takes the records is a Writer or a CompressedWriter.
+template <typename Sink>
+kern_return append_chain(Sink& sink, const Chunk* head) {
     for (const Chunk* chunk = head; chunk != nullptr; chunk = chunk->next) {
-        if (const kern_return error = writer.append_items(chunk->items()); error != KERN_SUCCESS)
+        if (const kern_return error = sink.append_items(chunk->items()); error != KERN_SUCCESS)
             return error;
     }
     return KERN_SUCCESS;
@@ -27,30 +31,42 @@ std::size_t assembled_size(const System& system, Collection& collection) {
     return (size + page - 1) / page * page;
 }
 
-kern_return join(Writer& writer, Collection& collection) {
-    if (const kern_return error = writer.begin(collection.request().begin_magic());
+template <typename Sink>
+kern_return join(Sink& sink, Collection& collection) {
+    if (const kern_return error = sink.begin(collection.request().begin_magic());
         error != KERN_SUCCESS)
         return error;
-    if (const kern_return error = append_chain(writer, collection.pre_task_records());
+    if (collection.mode() == Mode::single_threaded) {
+        const Writer& records = collection.single_writer();
+        return sink.append_items(
+            records.buffer().first(records.used()).subspan(sizeof(ItemHeader)));
+    }
+    if (const kern_return error = append_chain(sink, collection.pre_task_records());
         error != KERN_SUCCESS)
         return error;
     for (const WorkItem& item : collection.items()) {
-        if (const kern_return error = append_chain(writer, item.records); error != KERN_SUCCESS)
+        if (const kern_return error = append_chain(sink, item.records); error != KERN_SUCCESS)
             return error;
     }
     return KERN_SUCCESS;
 }
 
-/// Appends the records behind the tasks and the end. The size of the whole buffer is the result.
-Result<std::size_t> finish(System& system, Writer& writer, const Collection& collection,
-                           const AssemblyFacts& facts) {
+/// Appends the records behind the tasks. The result is the place of the outer duration.
+Result<std::span<std::byte>> append_post_task(Writer& writer, const Collection& collection,
+                                              const AssemblyFacts& facts) {
     PostTaskFacts post;
     post.counts = collection.counts();
     post.latencies = collection.latencies();
     post.duration = collection.duration();
     post.prior_duration = facts.prior_duration;
     post.tries = facts.tries;
-    auto outer_duration = record_post_task(writer, collection.request(), post);
+    return record_post_task(writer, collection.request(), post);
+}
+
+/// Appends the records behind the tasks and the end. The size of the whole buffer is the result.
+Result<std::size_t> finish(System& system, Writer& writer, const Collection& collection,
+                           const AssemblyFacts& facts) {
+    auto outer_duration = append_post_task(writer, collection, facts);
     if (!outer_duration.ok())
         return outer_duration.error();
     if (const kern_return error = writer.end(); error != KERN_SUCCESS)
@@ -83,6 +99,26 @@ Result<AssembledBuffer> assemble(System& system, Collection& collection,
     }
     system.free(buffer);
     return error;
+}
+
+std::size_t compression_memory_size() {
+    return CompressedWriter::memory_size(default_zlib_parameters);
+}
+
+Result<AssembledBuffer> assemble_compressed(Collection& collection, const AssemblyFacts& facts,
+                                            std::span<std::byte> buffer,
+                                            std::span<std::byte> zlib_memory) {
+    CompressedWriter writer(buffer, zlib_memory);
+    if (const kern_return error = join(writer, collection); error != KERN_SUCCESS)
+        return error;
+    // The outer duration stays 0, as in XNU: it is compressed before it is known.
+    if (const auto outer = append_post_task(writer.open_window(), collection, facts); !outer.ok())
+        return outer.error();
+    if (const kern_return error = writer.close_window(); error != KERN_SUCCESS)
+        return error;
+    if (const kern_return error = writer.end(); error != KERN_SUCCESS)
+        return error;
+    return AssembledBuffer{buffer, writer.used()};
 }
 
 }  // namespace stackshot

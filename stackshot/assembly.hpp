@@ -33,4 +33,13 @@ struct AssembledBuffer {
 kcdata::Result<AssembledBuffer> assemble(System& system, Collection& collection,
                                          const AssemblyFacts& facts);
 
+/// The same as a compressed buffer, in memory that was allocated before the trap: `buffer`, whose
+/// beginning becomes the result, and compression_memory_size() bytes for zlib.
+/// KERN_INSUFFICIENT_BUFFER_SIZE: `buffer` is too small.
+kcdata::Result<AssembledBuffer> assemble_compressed(Collection& collection,
+                                                    const AssemblyFacts& facts,
+                                                    std::span<std::byte> buffer,
+                                                    std::span<std::byte> zlib_memory);
+std::size_t compression_memory_size();
+
 }  // namespace stackshot

@@ -11,8 +11,10 @@ Attempt::~Attempt() {
         collection_->~Collection();
     if (!collection_memory_.empty())
         system_.free(collection_memory_);
-    if (!memory_.empty())
-        system_.free(memory_);
+    for (const auto memory : {memory_, compressed_, zlib_memory_}) {
+        if (!memory.empty())
+            system_.free(memory);
+    }
 }
 
 kern_return Attempt::prepare(const Request& request, const Estimate& estimate, std::size_t size,
@@ -22,6 +24,13 @@ kern_return Attempt::prepare(const Request& request, const Estimate& estimate, s
     if (memory_.size() < size || collection_memory_.size() < sizeof(Collection))
         return KERN_RESOURCE_SHORTAGE;
     peak_memory_ = memory_.size() + collection_memory_.size();
+    if (request.has(STACKSHOT_DO_COMPRESS)) {
+        compressed_ = system_.allocate(size);
+        zlib_memory_ = system_.allocate(compression_memory_size());
+        if (compressed_.size() < size || zlib_memory_.size() < compression_memory_size())
+            return KERN_RESOURCE_SHORTAGE;
+        peak_memory_ += compressed_.size() + zlib_memory_.size();
+    }
     collection_ =
         new (collection_memory_.data()) Collection(system_, request, estimate, mode, memory_);
     return KERN_SUCCESS;
@@ -30,6 +39,12 @@ kern_return Attempt::prepare(const Request& request, const Estimate& estimate, s
 Result<AssembledBuffer> Attempt::assemble(const AssemblyFacts& facts) {
     if (const kern_return error = collection_->conclude(); error != KERN_SUCCESS)
         return error;
+    if (!compressed_.empty()) {
+        const auto compressed = assemble_compressed(*collection_, facts, compressed_, zlib_memory_);
+        if (compressed.ok())
+            compressed_ = {};
+        return compressed;
+    }
     auto assembled = stackshot::assemble(system_, *collection_, facts);
     if (assembled.ok() && assembled->buffer.data() == memory_.data())
         memory_ = {};

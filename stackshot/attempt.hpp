@@ -19,7 +19,8 @@ class Attempt {
     Attempt(const Attempt&) = delete;
     Attempt& operator=(const Attempt&) = delete;
 
-    /// Allocates `size` bytes to collect into, and the collection. Once. `request` and `estimate`
+    /// Allocates `size` bytes to collect into, as many to compress into if the request wants that,
+    /// and the collection. Once. `request` and `estimate`
     /// are copied. KERN_RESOURCE_SHORTAGE: no memory.
     kcdata::kern_return prepare(const Request& request, const Estimate& estimate, std::size_t size,
                                 Mode mode);
@@ -34,6 +35,9 @@ class Attempt {
   private:
     System& system_;
     std::span<std::byte> memory_{};
+    /// For STACKSHOT_DO_COMPRESS: what the buffer is made in.
+    std::span<std::byte> compressed_{};
+    std::span<std::byte> zlib_memory_{};
     std::span<std::byte> collection_memory_{};
     Collection* collection_ = nullptr;
     std::size_t peak_memory_ = 0;

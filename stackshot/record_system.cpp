@@ -98,10 +98,13 @@ kern_return record_pre_task(Writer& writer, System& system, Quiesced& quiesced,
 }
 
 std::size_t record_post_task_room(CpuIndex cpus) {
-    constexpr std::size_t described = sizeof(ItemHeader) + 48;
-    constexpr std::size_t duration = sizeof(ItemHeader) + 32;
-    return 4 * described + duration + sizeof(ItemHeader) + 16 +
-           cpus * sizeof(stackshot_latency_cpu);
+    constexpr std::size_t described_u32 = description_size + sizeof(std::uint32_t);
+    constexpr std::size_t described_u64 = description_size + sizeof(std::uint64_t);
+    // Counts and flags, tries, duration, latencies. Cannot overflow for any CpuIndex.
+    return estimate_required_buffer_size(6, 3 * described_u64 + described_u32 +
+                                                sizeof(stackshot_duration_v2) +
+                                                cpus * sizeof(stackshot_latency_cpu))
+        .value();
 }
 
 Result<std::span<std::byte>> record_post_task(Writer& writer, const Request& request,
@@ -123,8 +126,11 @@ Result<std::span<std::byte>> record_post_task(Writer& writer, const Request& req
         return duration.error();
     auto* record = new (duration.value().data())
         stackshot_duration_v2{facts.duration, 0, facts.prior_duration};
-    if (!ok(writer.append_uint32_with_description("stackshot_tries", facts.tries)) ||
-        !ok(writer.append_uint64_with_description("stackshot_out_flags", request.out_flags())))
+    // XNU leaves the tries out of a compressed buffer.
+    if (!request.has(STACKSHOT_DO_COMPRESS) &&
+        !ok(writer.append_uint32_with_description("stackshot_tries", facts.tries)))
+        return error;
+    if (!ok(writer.append_uint64_with_description("stackshot_out_flags", request.out_flags())))
         return error;
     return std::as_writable_bytes(std::span(&record->stackshot_duration_outer, 1));
 }
