@@ -84,6 +84,8 @@ StackshotPlan read_stackshot_plan(BootArguments& arguments) {
     plan.config.sc_flags =
         arguments.number("stackshot.flags", STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO |
                                                 STACKSHOT_GET_GLOBAL_MEM_STATS);
+    if (arguments.flag("stackshot.compress", false))
+        plan.config.sc_flags |= STACKSHOT_DO_COMPRESS;
     constexpr std::array<std::string_view, 2> then = {"run", "off"};
     plan.off_then = arguments.choice("stackshot.then", then, 0) == 1;
     return plan;

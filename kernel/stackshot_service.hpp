@@ -24,6 +24,7 @@ struct StackshotPlan {
 ///     stackshot.delay_ms=N     how long the workload runs before the first one (1000)
 ///     stackshot.interval_ms=N  and before each further one (1000)
 ///     stackshot.flags=N        STACKSHOT_* of the request
+///     stackshot.compress       adds STACKSHOT_DO_COMPRESS to them
 ///     stackshot.pid=N          only this task
 ///     stackshot.then=run|off   what is done after the last one (run)
 StackshotPlan read_stackshot_plan(BootArguments& arguments);

@@ -35,6 +35,7 @@ struct Options {
     std::string workload{};
     std::string append{};
     unsigned delay_ms = 1000;
+    bool compress = false;
     bool verbose = false;
 };
 
@@ -45,6 +46,8 @@ std::string boot_arguments(const Options& options) {
         ack_timeout_ms, std::time(nullptr), options.reception.count, options.delay_ms);
     if (!options.workload.empty())
         arguments += " workload=" + options.workload;
+    if (options.compress)
+        arguments += " stackshot.compress";
     if (!options.append.empty())
         arguments += " " + options.append;
     return arguments;
@@ -161,6 +164,8 @@ void add_run_command(CLI::App& app, Action& action) {
         ->type_name("FILE");
     verb->add_option("--workload", options->workload, "What the image works on [its default]")
         ->type_name("NAME");
+    verb->add_flag("--compress", options->compress,
+                   "Let the image compress its captures: fewer bytes on the line");
     verb->add_option("--append", options->append,
                      "More boot arguments; they override those given otherwise")
         ->type_name("ARGS");
