@@ -54,6 +54,33 @@ constexpr std::size_t plain_payload_size(const ItemHeader& header) {
     return padding < header.size ? header.size - padding : 0;
 }
 
+/// Fills in what an array holds; false if its numbers contradict each other.
+bool fill_array(Item& item) {
+    const std::size_t size = item.payload.size();
+    item.kind = ItemKind::array;
+    item.element_type = static_cast<std::uint32_t>(item.flags >> 32);
+    item.element_count = static_cast<std::uint32_t>(item.flags);
+
+    if (item.element_count == 0) {
+        item.payload = {};
+        return size == 0;
+    }
+    if (item.type == KCDATA_TYPE_ARRAY) {
+        item.element_size = legacy_element_size(item.element_type);
+        if (item.element_size == 0 || item.element_count > size / item.element_size ||
+            size % item.element_count >= alignment)
+            return false;
+    } else {
+        const std::size_t padding = item.type - KCDATA_TYPE_ARRAY_PAD0;
+        if (padding > size || item.element_count > size - padding ||
+            (size - padding) % item.element_count != 0)
+            return false;
+        item.element_size = (size - padding) / item.element_count;
+    }
+    item.payload = item.payload.first(item.element_count * item.element_size);
+    return true;
+}
+
 }  // namespace
 
 const char* read_error_text(ReadError error) {
@@ -92,7 +119,18 @@ bool Reader::fail(ReadError error) {
 bool Reader::next(Item& item) {
     if (done_ || error_ != ReadError::none)
         return false;
+    if (closing_to_ < depth_) {
+        item = Item{};
+        item.type = KCDATA_TYPE_CONTAINER_END;
+        item.offset = offset_;
+        item.number = number_;
+        item.kind = ItemKind::container_end;
+        item.flags = item.container_id = open_ids_[--depth_];
+        return true;
+    }
+    closing_to_ = no_closing;
     offset_ = following_;
+    number_ = following_number_;
 
     const std::span<const std::byte> rest = buffer_.subspan(offset_);
     if (rest.size() < sizeof(ItemHeader)) {
@@ -108,10 +146,12 @@ bool Reader::next(Item& item) {
         return fail(ReadError::truncated_payload);
 
     following_ = offset_ + sizeof(header) + header.size;
+    following_number_ = number_ + 1;
     item = Item{};
     item.type = header.type;
     item.flags = header.flags;
     item.offset = offset_;
+    item.number = number_;
     item.payload = rest.subspan(sizeof(header), header.size);
 
     if (magic_ == 0 || header.type == magic_) {
@@ -133,7 +173,7 @@ bool Reader::next(Item& item) {
     if (header.type == KCDATA_TYPE_CONTAINER_END)
         return take_container_end(item);
     if (is_array(header.type))
-        return take_array(item, header.size);
+        return fill_array(item) || fail(ReadError::bad_array);
     item.kind = ItemKind::plain;
     item.payload = item.payload.first(plain_payload_size(header));
     return true;
@@ -162,36 +202,58 @@ bool Reader::take_container_end(Item& item) {
     return true;
 }
 
-bool Reader::take_array(Item& item, std::size_t size) {
-    item.kind = ItemKind::array;
-    item.element_type = static_cast<std::uint32_t>(item.flags >> 32);
-    item.element_count = static_cast<std::uint32_t>(item.flags);
-
-    if (item.element_count == 0) {
-        item.payload = {};
-        return size == 0 || fail(ReadError::bad_array);
+bool Reader::resume() {
+    switch (error_) {
+        case ReadError::bad_array:
+        case ReadError::bad_container_begin:
+        case ReadError::unopened_container:
+            break;
+        case ReadError::container_mismatch: {
+            ItemHeader header;
+            std::memcpy(&header, buffer_.data() + offset_, sizeof(header));
+            for (std::size_t depth = depth_; depth > 0; --depth)
+                if (open_ids_[depth - 1] == header.flags) {
+                    closing_to_ = depth - 1;
+                    break;
+                }
+            break;
+        }
+        case ReadError::unclosed_container:
+            closing_to_ = 0;
+            following_ = offset_;
+            following_number_ = number_;
+            break;
+        default:
+            return false;
     }
-    if (item.type == KCDATA_TYPE_ARRAY) {
-        item.element_size = legacy_element_size(item.element_type);
-        if (item.element_size == 0 || item.element_count > size / item.element_size ||
-            size % item.element_count >= alignment)
-            return fail(ReadError::bad_array);
-    } else {
-        const std::size_t padding = item.type - KCDATA_TYPE_ARRAY_PAD0;
-        if (padding > size || item.element_count > size - padding ||
-            (size - padding) % item.element_count != 0)
-            return fail(ReadError::bad_array);
-        item.element_size = (size - padding) / item.element_count;
-    }
-    item.payload = item.payload.first(item.element_count * item.element_size);
+    error_ = ReadError::none;
     return true;
 }
 
-bool Reader::resume() {
-    if (error_ != ReadError::bad_array && error_ != ReadError::unopened_container)
-        return false;
-    error_ = ReadError::none;
-    return true;
+Item Reader::again(std::size_t offset) const {
+    const std::span<const std::byte> rest = buffer_.subspan(offset);
+    ItemHeader header;
+    std::memcpy(&header, rest.data(), sizeof(header));
+    Item item;
+    item.type = header.type;
+    item.flags = header.flags;
+    item.offset = offset;
+    item.payload = rest.subspan(sizeof(header), header.size);
+    if (is_array(header.type))
+        static_cast<void>(fill_array(item));
+    else
+        item.payload = item.payload.first(plain_payload_size(header));
+    return item;
+}
+
+Reader Reader::inside(std::size_t offset, std::uint64_t number) const {
+    ItemHeader header;
+    std::memcpy(&header, buffer_.data() + offset, sizeof(header));
+    Reader reader = *this;
+    reader.following_ = offset + sizeof(header) + header.size;
+    reader.following_number_ = number + 1;
+    reader.open_ids_[reader.depth_++] = header.flags;
+    return reader;
 }
 
 }  // namespace kcdata

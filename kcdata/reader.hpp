@@ -39,6 +39,8 @@ struct Item {
     std::uint64_t flags = 0;
     /// Offset of the header from the start of the buffer.
     std::size_t offset = 0;
+    /// How many items stand before it in the buffer, BEGIN included.
+    std::uint64_t number = 0;
     ItemKind kind = ItemKind::plain;
     /// The payload without its padding (format rule "payload length": legacy cases included).
     std::span<const std::byte> payload{};
@@ -53,8 +55,9 @@ struct Item {
 };
 
 /// Steps through the items of one buffer, BEGIN to BUFFER_END, checking everything it passes.
-/// Owns no memory; takes any bytes. After a bad_array or unopened_container the reader can go on at
-/// the next item; the other errors end the walk. Bytes behind BUFFER_END are not looked at.
+/// Owns no memory; takes any bytes. Where the next item is still known after an error, the reader
+/// can go on there; otherwise the error ends the walk. Bytes behind BUFFER_END are not looked at.
+/// A copy goes on by itself from where the original stands.
 class Reader {
   public:
     static constexpr std::size_t max_nesting = 32;
@@ -68,14 +71,27 @@ class Reader {
     ReadError error() const { return error_; }
     /// Where the error is; or, after BUFFER_END, the offset just behind it.
     std::size_t offset() const { return offset_; }
-    /// How many containers are open around the item last returned.
+    /// The number of the item that has the error.
+    std::uint64_t number() const { return number_; }
+    /// How many containers are open around the item last returned; a container is open from its
+    /// begin on, and no longer at its end.
     std::size_t depth() const { return depth_; }
-    /// Clears an error that can be gone on from; false if it cannot.
+    /// Id of the open container at `depth`, 1 to depth().
+    std::uint64_t open_id(std::size_t depth) const { return open_ids_[depth - 1]; }
+    /// Clears an error that can be gone on from; false if it cannot. Behind a container_mismatch
+    /// or unclosed_container the containers that were not ended are: next() returns a
+    /// container_end for each. An end that ends no open container at all is passed over.
     bool resume();
+
+    /// The plain item or array at `offset`, once more: next() has returned it, here or in a copy.
+    Item again(std::size_t offset) const;
+    /// A reader of what is inside of the container that begins with the item at `offset`, number
+    /// `number`, which lies directly in the innermost container open here. It goes on behind the
+    /// container too: depth() tells.
+    Reader inside(std::size_t offset, std::uint64_t number) const;
 
   private:
     bool fail(ReadError error);
-    bool take_array(Item& item, std::size_t size);
     bool take_container_begin(Item& item);
     bool take_container_end(Item& item);
 
@@ -83,12 +99,18 @@ class Reader {
     /// Of the item to look at next, and of the one behind it.
     std::size_t offset_ = 0;
     std::size_t following_ = 0;
+    std::uint64_t number_ = 0;
+    std::uint64_t following_number_ = 0;
     std::size_t depth_ = 0;
+    /// Depth down to which containers are still to be ended, if that is below depth_.
+    std::size_t closing_to_ = no_closing;
     std::uint64_t open_ids_[max_nesting] = {};
     /// Type of the BEGIN item; 0 before it.
     std::uint32_t magic_ = 0;
     ReadError error_ = ReadError::none;
     bool done_ = false;
+
+    static constexpr std::size_t no_closing = max_nesting + 1;
 };
 
 }  // namespace kcdata
