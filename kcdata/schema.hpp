@@ -62,6 +62,8 @@ struct Field {
     FieldType read_as{};     ///< the type it is printed as
     bool decoded = true;     ///< false: libkdd leaves it out
 
+    bool is_address = false;  ///< a place in memory, or the slide of one
+
     constexpr std::size_t element_size() const { return size_of(type); }
     constexpr std::size_t size() const { return element_size() * count; }
 };
