@@ -13,11 +13,6 @@ namespace tools {
 /// All bytes of a file. - is standard input.
 Expected<std::vector<std::byte>> read_file(const std::string& path);
 
-/// Reads a capture: a kcdata buffer, plain, compressed by gzip, or as base64 text (whatever is not
-/// a base64 character is passed over). - is standard input. What does not begin with the magic of
-/// a kcdata buffer in any of these forms is a Failure.
-Expected<std::vector<std::byte>> read_capture(const std::string& path);
-
 /// Writes a file that is there completely or, after a failure or a crash, not at all. - is standard
 /// output.
 std::optional<Failure> write_file(const std::string& path, std::span<const std::byte> bytes);

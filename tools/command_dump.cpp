@@ -2,8 +2,8 @@
 #include <memory>
 #include <optional>
 
-#include "tools/capture_file.hpp"
 #include "tools/commands.hpp"
+#include "tools/input.hpp"
 #include "tools/item_json.hpp"
 #include "tools/item_layout.hpp"
 #include "tools/item_text.hpp"
@@ -22,7 +22,7 @@ constexpr const char* details =
     "items are chosen). Its form is told by encode --help.\n\n";
 
 struct Options {
-    std::string file{};
+    InputOptions input{};
     bool json = false;
     std::string type{};
     std::size_t offset = 0;
@@ -60,19 +60,23 @@ int dump_file(const Options& options) {
             return exit_usage;
         }
     }
-    const auto bytes = read_capture(options.file);
-    if (!bytes.ok())
-        return report_failure(bytes.failure());
+    const std::string& file = options.input.file;
+    const auto input = Input::open_packed(file, options.input.max_size);
+    if (!input.ok())
+        return report_failure(input.failure());
+    const std::span<const std::byte> bytes = input.value().data();
+    for (const std::string& problem : input.value().problems())
+        say("{}: {}", file, problem);
 
     FileSink sink(stdout);
     ItemTextWriter text(sink);
     ItemJsonWriter json(sink);
     if (options.json)
         json.begin();
-    ItemWalk walk(bytes.value());
+    ItemWalk walk(bytes);
     Stretch stretch;
     std::size_t shown = 0;
-    bool sound = true;
+    bool sound = input.value().problems().empty();
     while (walk.next(stretch) && !text.failed() && !json.failed()) {
         sound = sound && stretch.problem == nullptr;
         if (stretch.end() <= options.offset || shown == options.limit ||
@@ -88,10 +92,10 @@ int dump_file(const Options& options) {
     if (options.json)
         json.end(problem);
     else if (problem != nullptr)
-        text.problem(bytes.value().size(), problem);
+        text.problem(bytes.size(), problem);
     if (sound && text.problems() + json.problems() == 0)
         return exit_complete;
-    say("{}: damaged; see the {} in the dump", options.file, options.json ? "notes" : "!!");
+    say("{}: damaged; see the {} in the dump", file, options.json ? "notes" : "!!");
     return exit_damaged;
 }
 
@@ -100,10 +104,7 @@ int dump_file(const Options& options) {
 void add_dump_command(CLI::App& app, Action& action) {
     auto options = std::make_shared<Options>();
     CLI::App* verb = app.add_subcommand("dump", summary);
-    verb->add_option("FILE", options->file,
-                     "The buffer: plain, gzip or base64; - is standard input")
-        ->type_name("")
-        ->required();
+    add_input_options(*verb, options->input);
     verb->add_flag("--json", options->json, "As text that encode makes the same bytes of");
     verb->add_option("--type", options->type,
                      "Only items, arrays and containers of this type: a name or a number")

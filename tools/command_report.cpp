@@ -3,9 +3,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <span>
 
-#include "tools/capture_file.hpp"
 #include "tools/commands.hpp"
+#include "tools/input.hpp"
 #include "tools/installation.hpp"
 #include "tools/report.hpp"
 #include "tools/snapshot.hpp"
@@ -21,7 +23,7 @@ constexpr const char* details =
     "the stack of each: the function it stands in first, then its callers.\n\n";
 
 struct Options {
-    std::string file{};
+    InputOptions input{};
     std::string elf{};
     std::string color = "auto";
     ReportOptions report{};
@@ -34,26 +36,21 @@ bool wants_color(const std::string& choice) {
     return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
 }
 
-int report_file(Options& options) {
-    const auto bytes = read_capture(options.file);
-    if (!bytes.ok())
-        return report_failure(bytes.failure());
-    const Snapshot snapshot = read_snapshot(bytes.value());
+int report_buffer(const Options& options, std::span<const std::byte> buffer) {
+    const std::string& file = options.input.file;
+    const Snapshot snapshot = read_snapshot(buffer);
 
     ExitStatus status = exit_complete;
+    ReportOptions shown = options.report;
     std::unique_ptr<Symbolizer> symbols;
-    if (options.elf.empty())
-        options.elf = find_companion("kernel.elf").value_or("");
-    if (options.elf.empty()) {
-        say("no kernel.elf beside this program and none named with --elf: addresses only");
-    } else {
+    if (!options.elf.empty()) {
         auto opened = open_elf(options.elf);
         if (!opened.ok())
             return report_failure(opened.failure());
         symbols = std::move(opened.value());
         switch (compare_build_id(snapshot, *symbols)) {
             case BuildIdMatch::match:
-                options.report.symbols_from = options.elf;
+                shown.symbols_from = options.elf;
                 break;
             case BuildIdMatch::mismatch:
                 say("the capture is of the kernel with build-id {}, {} is {}: addresses only",
@@ -63,22 +60,46 @@ int report_file(Options& options) {
                 status = exit_wrong_symbols;
                 break;
             case BuildIdMatch::unknown:
-                say("{} tells no build-id: addresses only",
-                    snapshot.kernel ? options.elf : options.file);
+                say("{} tells no build-id: addresses only", snapshot.kernel ? options.elf : file);
                 symbols.reset();
                 status = exit_wrong_symbols;
                 break;
         }
     }
 
-    options.report.color = wants_color(options.color);
-    const std::string text = report(snapshot, symbols.get(), options.report);
+    const std::string text = report(snapshot, symbols.get(), shown);
     std::fwrite(text.data(), 1, text.size(), stdout);
     for (const std::string& problem : snapshot.problems)
-        say("{}: {}", options.file, problem);
+        say("{}: {}", file, problem);
     if (!snapshot.problems.empty())
         return snapshot.tasks.empty() ? exit_failure : exit_damaged;
     return status;
+}
+
+int report_file(Options& options) {
+    const auto opened = options.input.open();
+    if (!opened.ok())
+        return report_failure(opened.failure());
+    const Input& input = opened.value();
+    for (const std::string& text : input.problems())
+        say("{}: {}", options.input.file, text);
+    if (options.elf.empty())
+        options.elf = find_companion("kernel.elf").value_or("");
+    if (options.elf.empty())
+        say("no kernel.elf beside this program and none named with --elf: addresses only");
+    options.report.color = wants_color(options.color);
+
+    std::optional<int> status;
+    for (const Input::Buffer& buffer : input.buffers()) {
+        const int next = report_buffer(options, buffer.bytes);
+        if (!status || status == next)
+            status = next;
+        else
+            status = exit_damaged;
+    }
+    if (!input.problems().empty() && status == exit_complete)
+        status = exit_damaged;
+    return status.value_or(exit_failure);
 }
 
 }  // namespace
@@ -86,10 +107,7 @@ int report_file(Options& options) {
 void add_report_command(CLI::App& app, Action& action) {
     auto options = std::make_shared<Options>();
     CLI::App* verb = app.add_subcommand("report", summary);
-    verb->add_option("FILE", options->file,
-                     "The capture: plain, gzip or base64; - is standard input")
-        ->type_name("")
-        ->required();
+    add_input_options(*verb, options->input);
     verb->add_option("--elf", options->elf,
                      "The kernel it was taken from, for names and lines; used only if it has the "
                      "capture's build-id [kernel.elf beside this program's build]")

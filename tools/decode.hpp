@@ -4,59 +4,39 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
-#include <variant>
 #include <vector>
 
+#include "tools/decode_plan.hpp"
 #include "tools/json_emitter.hpp"
 
 namespace tools {
 
-struct Value;
-using List = std::vector<Value>;
-
-/// Keys and values in the order they were added.
-class Dictionary {
-  public:
-    Value* find(std::string_view key);
-    /// The value of `key`, which must not be there yet.
-    Value& add(std::string_view key, Value value);
-
-    struct Entry;
-    const std::vector<Entry>& entries() const { return entries_; }
-
-  private:
-    /// From this many entries on there is an index.
-    static constexpr std::size_t indexed_size = 16;
-
-    // No initializers: Entry is not complete yet.
-    std::vector<Entry> entries_;
-    std::unordered_map<std::string, std::size_t> index_;
-};
-
-/// One value of a decoded buffer.
-struct Value {
-    std::variant<std::uint64_t, std::int64_t, std::string, List, Dictionary> content;
-};
-
-struct Dictionary::Entry {
-    std::string key;
-    Value value;
-};
-
-/// A buffer, decoded by libkdd's rules into {root key: {...}}, and everything that is wrong with
-/// it. What stands before, between and (where the reader can go on) behind the damage is decoded.
+/// What came of decoding a buffer.
 struct Decoded {
-    Dictionary root{};
-    /// "offset 0x...: what is wrong", in the order of the buffer. Empty: complete and sound.
+    /// Problems beyond this many are counted only.
+    static constexpr std::size_t told_problems = 100;
+
+    /// Something was written. False: there is no buffer, or none that has a decoded form.
+    bool written = false;
+    /// "offset 0x..., item N, in CONTAINER/ID/...: what is wrong". None: complete and sound.
     std::vector<std::string> problems{};
+    std::uint64_t problem_count = 0;
 };
 
-Decoded decode(std::span<const std::byte> buffer);
+/// Writes the buffer that begins `buffer` as {root key: {...}} by libkdd's rules, and a line feed.
+/// What stands before, between and (where the reader can go on) behind damage is written; whatever
+/// is not is a problem.
+///
+/// Each container is read twice: once to see what keys it has, as libkdd joins lists wherever they
+/// stand, and once to write it. Nothing is held of the document; memory is for the items that lie
+/// directly in the containers open at one time, 16 bytes each.
+Decoded decode(std::span<const std::byte> buffer, JsonEmitter& json,
+               const DecodeOptions& options = {});
 
-void emit(JsonEmitter& json, const Value& value);
-void emit(JsonEmitter& json, const Dictionary& dictionary);
+/// The same as lines: the first has all items that stand in no container, as {root key: {...}};
+/// each container of the buffer follows as a line {container name: {id: {...}}}. `json` must not
+/// indent.
+Decoded decode_lines(std::span<const std::byte> buffer, JsonEmitter& json,
+                     const DecodeOptions& options = {});
 
 }  // namespace tools

@@ -1,49 +1,87 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "tools/text_sink.hpp"
 
 namespace tools {
 
-/// Writes JSON text piece by piece onto a string. Integers are exact over the whole range of 64
-/// bits. Bytes of a string that are not UTF-8 become U+FFFD, as JSON can hold nothing else.
+/// Writes JSON text piece by piece. Integers are exact over the whole range of 64 bits. Bytes of a
+/// string that are not UTF-8 become U+FFFD, as JSON can hold nothing else.
 ///
 /// The caller opens and closes in order: inside an object each value follows a key(); begin and end
-/// match. The text is complete when everything opened is closed.
+/// match. Text is held back in a buffer of fixed size; all of it is in the sink when everything
+/// opened is closed, or the emitter is gone.
 class JsonEmitter {
   public:
-    /// `indent` blanks for each level; 0 writes everything on one line.
-    explicit JsonEmitter(std::string& out, unsigned indent = 2) : out_(out), indent_(indent) {}
+    /// `indent` blanks for each level; 0 writes everything on one line. `sink` outlives the
+    /// emitter.
+    explicit JsonEmitter(TextSink& sink, unsigned indent = 2);
+    JsonEmitter(const JsonEmitter&) = delete;
+    JsonEmitter& operator=(const JsonEmitter&) = delete;
+    ~JsonEmitter() { flush(); }
 
-    void begin_object();
-    void end_object();
-    void begin_array();
-    void end_array();
+    void begin_object() { begin('{'); }
+    void end_object() { end('}'); }
+    void begin_array() { begin('['); }
+    void end_array() { end(']'); }
     void key(std::string_view name);
+    /// A key as quoted_key() returns it.
+    void key_text(std::string_view quoted);
     void value(std::uint64_t number);
     void value(std::int64_t number);
     void value(std::string_view text);
+    /// "0x..." in a string: lower case, no leading zeros.
+    void hexadecimal(std::uint64_t number);
+    /// Each byte as a value of its own.
+    void values(std::span<const std::byte> bytes);
+    /// Between documents, or at the end of the last.
+    void line_feed();
 
     /// How many objects and arrays are open.
-    std::size_t depth() const { return levels_.size(); }
+    std::size_t depth() const { return depth_; }
+    /// The sink takes no more: there is no use in going on.
+    bool failed() const { return failed_; }
+
+    /// `name` escaped, in quotes, with the colon: what key() makes of it, to be made only once.
+    static std::string quoted_key(std::string_view name);
 
   private:
-    struct Level {
-        bool empty = true;
-        bool object = false;
-    };
+    static constexpr std::size_t buffer_size = 1 << 16;
+    /// Enough for any number, with the comma in front of it.
+    static constexpr std::size_t number_room = 24;
 
+    void begin(char bracket);
+    void end(char bracket);
     void before_value();
     void line_break();
-    void end(char bracket);
+    /// Where the next `size` bytes go; at most buffer_size.
+    char* room(std::size_t size) {
+        if (static_cast<std::size_t>(limit_ - position_) < size)
+            flush();
+        return position_;
+    }
+    void put(char c) { *room(1) = c, ++position_; }
+    void put(std::string_view text);
     void string(std::string_view text);
+    void flush();
 
-    std::string& out_;
+    TextSink& sink_;
     unsigned indent_;
-    std::vector<Level> levels_{};
+    std::size_t depth_ = 0;
+    /// Nothing stands yet in the innermost object or array.
+    bool empty_ = true;
     bool after_key_ = false;
+    bool failed_ = false;
+    std::unique_ptr<char[]> buffer_;
+    char* position_;
+    char* limit_;
 };
 
 }  // namespace tools

@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
 
 #include "captures.hpp"
 #include "kcdata/format.hpp"
 #include "kcdata/types.hpp"
+#include "strict_json.hpp"
 
 using namespace kcdata;
 using nlohmann::json;
@@ -66,19 +69,44 @@ std::string padded(std::string text, std::size_t size) {
     return text;
 }
 
-json decoded(const Bytes& buffer, std::size_t problems = 0) {
-    const tools::Decoded result = tools::decode(buffer);
+json decoded(const Bytes& buffer, std::size_t problems = 0,
+             const tools::DecodeOptions& options = {}) {
+    std::string text;
+    tools::StringSink sink(text);
+    tools::JsonEmitter emitter(sink, 0);
+    const tools::Decoded result = tools::decode(buffer, emitter, options);
     for (const std::string& problem : result.problems)
         UNSCOPED_INFO(problem);
-    CHECK(result.problems.size() == problems);
-    std::string text;
-    tools::JsonEmitter emitter(text);
-    emit(emitter, result.root);
-    return json::parse(text);
+    CHECK(result.problem_count == problems);
+    CHECK(result.problems.size() == std::min(problems, tools::Decoded::told_problems));
+    CHECK(result.written == !text.empty());
+    return result.written ? tools_test::parse_strictly(text) : json();
 }
 
-json stackshot(const Bytes& buffer, std::size_t problems = 0) {
-    return decoded(buffer, problems).at("kcdata_stackshot");
+json stackshot(const Bytes& buffer, std::size_t problems = 0,
+               const tools::DecodeOptions& options = {}) {
+    return decoded(buffer, problems, options).at("kcdata_stackshot");
+}
+
+constexpr tools::DecodeOptions full{.full = true};
+
+std::vector<std::string> problems_of(const Bytes& buffer) {
+    tools::CountingSink sink;
+    tools::JsonEmitter emitter(sink);
+    return tools::decode(buffer, emitter).problems;
+}
+
+std::string_view text_of(const Bytes& bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// A TYPEDEFINTION's payload.
+std::string definition(std::uint32_t id, std::uint32_t count, const char* name) {
+    return bytes_of(id) + bytes_of(count) + padded(name, 32);
+}
+std::string field(std::uint8_t flags, std::uint8_t type, std::uint16_t offset, std::uint32_t size,
+                  const char* name) {
+    return bytes_of(flags) + bytes_of(type) + bytes_of(offset) + bytes_of(size) + padded(name, 32);
 }
 
 }  // namespace
@@ -228,30 +256,20 @@ TEST_CASE("a nested buffer is printed under its own key") {
     const Bytes inner = Buffer(KCDATA_BUFFER_BEGIN_OS_REASON)
                             .item(KCDATA_TYPE_PID, 0, bytes_of(std::int32_t{9}))
                             .finish();
-    const std::string_view text(reinterpret_cast<const char*>(inner.data()), inner.size());
     CHECK(decoded(Buffer(KCDATA_BUFFER_BEGIN_CRASHINFO)
-                      .item(KCDATA_TYPE_NESTED_KCDATA, 0, text)
+                      .item(KCDATA_TYPE_NESTED_KCDATA, 0, text_of(inner))
                       .finish()) == json{{"kcdata_crashinfo", {{"kcdata_reason", {{"pid", 9}}}}}});
 }
 
 TEST_CASE("buffers nested without end are refused") {
     Bytes buffer = Buffer().finish();
     for (int level = 0; level < 20; ++level) {
-        const std::string_view text(reinterpret_cast<const char*>(buffer.data()), buffer.size());
-        buffer = Buffer().item(KCDATA_TYPE_NESTED_KCDATA, 0, text).finish();
+        buffer = Buffer().item(KCDATA_TYPE_NESTED_KCDATA, 0, text_of(buffer)).finish();
     }
     decoded(buffer, 1);
 }
 
 TEST_CASE("a type definition describes later items, and is printed with its fields") {
-    const auto field = [](std::uint8_t flags, std::uint8_t type, std::uint16_t offset,
-                          std::uint32_t size, const char* name) {
-        return bytes_of(flags) + bytes_of(type) + bytes_of(offset) + bytes_of(size) +
-               padded(name, 32);
-    };
-    const auto definition = [&](std::uint32_t id, std::uint32_t count, const char* name) {
-        return bytes_of(id) + bytes_of(count) + padded(name, 32);
-    };
     const std::string two = definition(0x7000, 2, "sample") + field(0, 6, 0, 4, "value") +
                             field(1, 1, 4, 4u << 16 | 1, "text");
     const json printed = {{"typeID", 0x7000},
@@ -280,9 +298,10 @@ TEST_CASE("what stands before the damage is decoded, and the damage has its offs
                     .unfinished();
     const std::size_t last_item = cut.size() - 100 - sizeof(ItemHeader);
     cut.resize(cut.size() - 1);
-    const tools::Decoded result = tools::decode(cut);
-    REQUIRE(result.problems.size() == 1);
-    CHECK(result.problems[0].starts_with("offset " + fmt::format("{:#x}", last_item) + ":"));
+    const auto problems = problems_of(cut);
+    REQUIRE(problems.size() == 1);
+    CHECK(problems[0].starts_with(
+        fmt::format("offset {:#x}, item 3, in task_snapshots/1: ", last_item)));
     CHECK(stackshot(cut, 1) == json{{"task_snapshots", {{"1", {{"ts_asid", 1}}}}}});
 }
 
@@ -294,20 +313,252 @@ TEST_CASE("decoding goes on behind an array that contradicts itself") {
                     1) == json{{"ts_asid", 1}});
 }
 
-TEST_CASE("a buffer without decoded form is refused, and so is what is none") {
-    const auto nothing = [](const Bytes& buffer) { CHECK(decoded(buffer, 1) == json::object()); };
-    nothing(Buffer(KCDATA_BUFFER_BEGIN_COMPRESSED).finish());
-    nothing(Buffer(KCDATA_BUFFER_BEGIN_BTINFO).finish());
-    nothing(Buffer(0x12345678).finish());
-    nothing({});
+TEST_CASE("a container that is not ended ends with the one around it") {
+    const auto asid = bytes_of(std::uint32_t{1});
+    const Bytes buffer = Buffer()
+                             .begin(STACKSHOT_KCCONTAINER_TASK, 1)
+                             .begin(STACKSHOT_KCCONTAINER_THREAD, 5)
+                             .end(1)
+                             .begin(STACKSHOT_KCCONTAINER_TASK, 2)
+                             .item(STACKSHOT_KCTYPE_ASID, 0, asid)
+                             .end(77)
+                             .begin(STACKSHOT_KCCONTAINER_THREAD, 6)
+                             .finish();
+    CHECK(stackshot(buffer, 3) ==
+          json{{"task_snapshots",
+                {{"1", {{"thread_snapshots", {{"5", json::object()}}}}},
+                 {"2", {{"ts_asid", 1}, {"thread_snapshots", {{"6", json::object()}}}}}}}});
+}
+
+TEST_CASE("a nested buffer's damage is told with its place in the whole file") {
+    Bytes inner = Buffer(KCDATA_BUFFER_BEGIN_OS_REASON).unfinished();
+    const Bytes outer = Buffer()
+                            .begin(STACKSHOT_KCCONTAINER_TASK, 3)
+                            .item(KCDATA_TYPE_NESTED_KCDATA, 0, text_of(inner))
+                            .end(3)
+                            .finish();
+    const auto problems = problems_of(outer);
+    REQUIRE(problems.size() == 1);
+    // Behind BEGIN, CONTAINER_BEGIN with its type, and two more headers.
+    CHECK(problems[0].starts_with("offset 0x44, item 1, in task_snapshots/3/kcdata_reason: "));
+}
+
+TEST_CASE("problems beyond the first hundred are only counted") {
+    Buffer buffer;
+    for (int i = 0; i < 250; ++i)
+        buffer.array(STACKSHOT_KCTYPE_KERN_STACKLR64, 3, "12345678");
+    CHECK(stackshot(buffer.finish(), 250) == json::object());
+}
+
+TEST_CASE("what is no buffer is refused; a compressed one has to be inflated first") {
+    CHECK(decoded(Buffer(KCDATA_BUFFER_BEGIN_COMPRESSED).finish(), 1).is_null());
+    CHECK(decoded(Buffer(0x12345678).finish(), 1).is_null());
+    CHECK(decoded({}, 1).is_null());
+    CHECK(decoded(Buffer().finish()).is_object());
+}
+
+TEST_CASE("a backtrace info buffer, which libkdd refuses, is decoded like the others") {
+    const auto pcs = bytes_of(std::uint64_t{16}) + bytes_of(std::uint64_t{32});
+    const Bytes buffer = Buffer(KCDATA_BUFFER_BEGIN_BTINFO)
+                             .item(TASK_BTINFO_THREAD_ID, 0, bytes_of(std::uint64_t{5}))
+                             .array(TASK_BTINFO_BACKTRACE64, 2, pcs)
+                             .finish();
+    CHECK(decoded(buffer).at("kcdata_btinfo").at("Type_0xa20") == json{5, 0, 0, 0, 0, 0, 0, 0});
+    CHECK(decoded(buffer, 0, full) ==
+          json{{"kcdata_btinfo",
+                {{"TASK_BTINFO_THREAD_ID", 5}, {"TASK_BTINFO_BACKTRACE64", {"0x10", "0x20"}}}}});
+}
+
+TEST_CASE("a nested item that is no buffer is printed as bytes") {
+    CHECK(stackshot(Buffer().item(KCDATA_TYPE_NESTED_KCDATA, 0, "ab").finish(), 1) ==
+          json{{"Type_0x38", {97, 98}}});
+}
+
+TEST_CASE("a definition describes what stands behind it, in containers too, not before") {
+    const std::string two =
+        definition(0x7000, 2, "sample") + field(0, 3, 0, 1, "a") + field(0, 3, 1, 1, "b");
+    CHECK(stackshot(Buffer()
+                        .begin(STACKSHOT_KCCONTAINER_TASK, 1)
+                        .item(0x7000, 0, "\x01\x02")
+                        .end(1)
+                        .item(KCDATA_TYPE_TYPEDEFINTION, 0, two)
+                        .begin(STACKSHOT_KCCONTAINER_TASK, 2)
+                        .item(0x7000, 0, "\x01\x02")
+                        .end(2)
+                        .finish())
+              .at("task_snapshots") ==
+          json{{"1", {{"Type_0x7000", {1, 2}}}}, {"2", {{"sample", {{"a", 1}, {"b", 2}}}}}});
+}
+
+TEST_CASE("a definition that says the same bytes over and over is refused") {
+    std::string many = definition(0x7000, 50, "bomb");
+    for (int i = 0; i < 50; ++i)
+        many += field(0, 9, 0, 8, ("field" + std::to_string(i)).c_str());
+    const auto decoded = stackshot(Buffer().item(KCDATA_TYPE_TYPEDEFINTION, 0, many).finish(), 1);
+    CHECK(decoded.contains("Type_0x12"));
+    const std::string same =
+        definition(0x7000, 2, "same") + field(0, 3, 0, 1, "a") + field(0, 3, 1, 1, "a");
+    stackshot(Buffer().item(KCDATA_TYPE_TYPEDEFINTION, 0, same).finish(), 1);
+}
+
+TEST_CASE("a described value under the name of the containers leaves them no place") {
+    const auto name = padded("task_snapshots", description_size) + bytes_of(std::uint32_t{1});
+    CHECK(stackshot(Buffer()
+                        .begin(STACKSHOT_KCCONTAINER_TASK, 1)
+                        .end(1)
+                        .item(KCDATA_TYPE_UINT32_DESC, 0, name)
+                        .finish(),
+                    1) == json{{"task_snapshots", 1}});
+}
+
+TEST_CASE("many items of one key, and many containers of one id, take no time that grows faster") {
+    // 200,000 of each: anything that compared them all with each other would not end.
+    Buffer buffer;
+    json expected = json::array();
+    for (std::uint32_t i = 0; i < 200'000; ++i) {
+        buffer.array(STACKSHOT_KCTYPE_DONATING_PIDS, 1, bytes_of(i));
+        expected.push_back(i);
+        buffer.begin(STACKSHOT_KCCONTAINER_TASK, 1).end(1);
+        buffer.item(KCDATA_TYPE_UINT32_DESC, 0,
+                    padded(std::to_string(i), description_size) + bytes_of(i));
+    }
+    const json result = stackshot(buffer.finish(), 199'999);
+    CHECK((result.at("donating_pids") == expected));
+    CHECK(result.at("199999") == 199'999);
+    CHECK(result.size() == 200'002);
+}
+
+TEST_CASE("in full, every value of a repeated key is kept") {
+    const auto level = [](std::uint32_t value) { return bytes_of(value); };
+    CHECK(stackshot(Buffer()
+                        .item(STACKSHOT_KCTYPE_JETSAM_LEVEL, 0, level(4))
+                        .item(STACKSHOT_KCTYPE_JETSAM_LEVEL, 0, level(5))
+                        .begin(STACKSHOT_KCCONTAINER_TASK, 1)
+                        .item(STACKSHOT_KCTYPE_ASID, 0, level(1))
+                        .end(1)
+                        .begin(STACKSHOT_KCCONTAINER_TASK, 1)
+                        .item(STACKSHOT_KCTYPE_ASID, 0, level(2))
+                        .end(1)
+                        .finish(),
+                    0, full) ==
+          json{{"jetsam_level", {4, 5}},
+               {"task_snapshots", {{"1", {{{"ts_asid", 1}}, {{"ts_asid", 2}}}}}}});
+}
+
+TEST_CASE("in full, bytes that no field explains are kept beside those that are") {
+    const auto four = bytes_of(std::uint32_t{4});
+    CHECK(stackshot(Buffer()
+                        .item(STACKSHOT_KCTYPE_JETSAM_LEVEL, 0x80, four + "ab")
+                        .item(STACKSHOT_KCTYPE_ASID, 0x80, "a")
+                        .item(KCDATA_TYPE_TIMEBASE, 0x80, four + four + "c")
+                        .item(0x7777, 0x80, "d")
+                        .item(0x7778, 0x80, "")
+                        .array(STACKSHOT_KCTYPE_DONATING_PIDS, 1, four + "e")
+                        .finish(),
+                    0, full) ==
+          json{{"jetsam_level", {{"jetsam_level", 4}, {"trailing_bytes", {97, 98}}}},
+               {"ts_asid", {{"trailing_bytes", {97}}}},
+               {"mach_timebase_info", {{"numer", 4}, {"denom", 4}, {"trailing_bytes", {99}}}},
+               {"Type_0x7777", {100}},
+               {"Type_0x7778", json::array()},
+               {"donating_pids", {{{"donating_pids", 4}, {"trailing_bytes", {101}}}}}});
+    // Padding that an old writer did not tell is none of them.
+    CHECK(stackshot(Buffer().item(STACKSHOT_KCTYPE_JETSAM_LEVEL, 0, padded(four, 16)).finish(), 0,
+                    full) == json{{"jetsam_level", 4}});
+}
+
+TEST_CASE("in full, fields have XNU's names and types, and those libkdd does not know are there") {
+    const auto eight = bytes_of(std::uint64_t{0x1000});
+    CHECK(stackshot(Buffer()
+                        .item(STACKSHOT_KCTYPE_SHAREDCACHE_LOADINFO, 0x80, eight)
+                        .item(TASK_CRASHINFO_JIT_ADDRESS_RANGE, 0x80, eight + eight)
+                        .item(TASK_CRASHINFO_LEDGER_INTERNAL, 0x80, eight)
+                        .item(STACKSHOT_KCTYPE_PORTLABEL, 0x80, std::string("\1\0\2\0\xff", 5))
+                        .item(STACKSHOT_KCTYPE_SUSPENSION_INFO, 0x80, eight)
+                        .item(TASK_CRASHINFO_UUID, 0x80, "ab")
+                        .item(KCDATA_TYPE_BINDATA_DESC, 0x80, padded("blob", 32) + "c")
+                        .finish(),
+                    0, full) ==
+          json{{"shared_cache_dyld_load_info", {{"sharedCacheSlide", "0x1000"}}},
+               {"TASK_CRASHINFO_JIT_ADDRESS_RANGE",
+                {{"start_address", "0x1000"}, {"end_address", "0x1000"}}},
+               {"TASK_CRASHINFO_LEDGER_INTERNAL", 0x1000},
+               {"portlabel_id", 1},
+               {"portlabel_flags", 2},
+               {"portlabel_domain", 255},
+               {"STACKSHOT_KCTYPE_SUSPENSION_INFO", {{"tss_last_start", 0x1000}}},
+               {"TASK_CRASHINFO_UUID", {97, 98}},
+               {"blob", {99}}});
+}
+
+TEST_CASE("by name, flags are a list and an enumeration is text; what has no name is a number") {
+    constexpr tools::DecodeOptions names{.names = true};
+    const auto task = [](std::uint64_t flags) {
+        return bytes_of(std::uint64_t{1}) + bytes_of(flags);
+    };
+    const auto flags_of = [&](std::uint64_t flags) {
+        return stackshot(Buffer().item(STACKSHOT_KCTYPE_TASK_SNAPSHOT, 0x80, task(flags)).finish(),
+                         0, names)
+            .at("task_snapshot")
+            .at("ts_ss_flags");
+    };
+    CHECK(flags_of(0) == json::array());
+    // kTerminatedSnapshot, kPidSuspended; bit 63 has no name.
+    CHECK(flags_of(0x8 | 0x10 | 1ull << 63) ==
+          json{"kTerminatedSnapshot", "kPidSuspended", "0x8000000000000000"});
+    const auto wait = [](std::uint8_t type) { return padded("", 24) + static_cast<char>(type); };
+    const json waits =
+        stackshot(
+            Buffer().array(STACKSHOT_KCTYPE_THREAD_WAITINFO, 2, wait(0x01) + wait(0xee)).finish(),
+            0, names)
+            .at("thread_waitinfo");
+    CHECK(waits[0].at("wait_type") == "kThreadWaitKernelMutex");
+    CHECK(waits[1].at("wait_type") == 0xee);
+}
+
+TEST_CASE("lines: first what is in no container, then one container each; together it is all") {
+    const Bytes capture = tools_test::small_capture();
+    std::string text;
+    tools::StringSink sink(text);
+    tools::JsonEmitter emitter(sink, 0);
+    CHECK(tools::decode_lines(capture, emitter).problem_count == 0);
+    std::vector<json> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);)
+        lines.push_back(tools_test::parse_strictly(line));
+    REQUIRE(lines.size() == 3);
+    json all = lines[0];
+    for (std::size_t i = 1; i < lines.size(); ++i)
+        for (const auto& [id, contents] : lines[i].at("task_snapshots").items())
+            all["kcdata_stackshot"]["task_snapshots"][id] = contents;
+    CHECK((all == decoded(capture)));
+}
+
+TEST_CASE("a sink that takes no more ends the work") {
+    struct FullSink final : tools::TextSink {
+        std::size_t calls = 0;
+        bool write(std::string_view) override {
+            ++calls;
+            return false;
+        }
+    } sink;
+    Buffer buffer;
+    for (std::uint64_t id = 0; id < 100'000; ++id)
+        buffer.begin(STACKSHOT_KCCONTAINER_TASK, id).end(id);
+    {
+        tools::JsonEmitter emitter(sink, 0);
+        tools::decode(buffer.finish(), emitter);
+    }
+    CHECK(sink.calls < 4);
 }
 
 TEST_CASE("any cut of a capture decodes without a crash and never as complete") {
     const Bytes whole = tools_test::small_capture();
     decoded(whole);
     for (std::size_t size = 0; size < whole.size(); ++size) {
-        const tools::Decoded result = tools::decode(std::span(whole).first(size));
-        if (result.problems.empty())
+        tools::CountingSink sink;
+        tools::JsonEmitter emitter(sink, 0);
+        if (tools::decode(std::span(whole).first(size), emitter).problem_count == 0)
             FAIL("complete at " << size << " of " << whole.size() << " bytes");
     }
 }

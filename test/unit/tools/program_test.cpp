@@ -5,12 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "captures.hpp"
+#include "packings.hpp"
 #include "temporary_folder.hpp"
 
 using tools_test::Bytes;
@@ -127,6 +129,44 @@ TEST_CASE("a damaged capture is decoded and shown as far as it goes, and ends wi
     CHECK(shown.status == 3);
     CHECK(holds(shown.out, "kernel_task"));
     CHECK(holds(shown.err, "a.kcdata: offset 0x"));
+}
+
+TEST_CASE("decode --strict prints nothing of a damaged capture, and all of a sound one") {
+    const TemporaryFolder folder;
+    Bytes capture = tools_test::small_capture();
+    write_bytes(folder / "sound", capture);
+    const Outcome plain = run(folder, "decode sound");
+    const Outcome sound = run(folder, "decode --strict sound");
+    CHECK(sound.status == 0);
+    CHECK(sound.out == plain.out);
+    capture.resize(capture.size() - 1);
+    write_bytes(folder / "damaged", capture);
+    const Outcome damaged = run(folder, "decode --strict damaged");
+    CHECK(damaged.status == 1);
+    CHECK(damaged.out.empty());
+    CHECK(holds(damaged.err, "damaged: offset 0x"));
+}
+
+TEST_CASE("the buffers of a file are documents or lines one behind the other") {
+    const TemporaryFolder folder;
+    Bytes capture = tools_test::small_capture();
+    const Bytes packed = tools_test::compressed(capture);
+    const Outcome one = [&] {
+        write_bytes(folder / "a", capture);
+        return run(folder, "decode --compact a");
+    }();
+    capture.insert(capture.end(), packed.begin(), packed.end());
+    write_bytes(folder / "a", capture);
+    CHECK(run(folder, "decode --compact a").out == one.out + one.out);
+    CHECK(run(folder, "decode --compact -", "cat a |").out == one.out + one.out);
+    const Outcome lines = run(folder, "decode --lines a");
+    CHECK(lines.status == 0);
+    // A line for each buffer and each of its two tasks.
+    CHECK(std::count(lines.out.begin(), lines.out.end(), '\n') == 6);
+    const Outcome shown = run(folder, "report --brief a");
+    CHECK(holds(shown.out.substr(shown.out.find("kernel_task") + 1), "kernel_task"));
+    CHECK(run(folder, "decode --max-size 1K a").status == 1);
+    CHECK(holds(run(folder, "decode --max-size 1K a").err, "--max-size"));
 }
 
 TEST_CASE("symbols of another build are not used, and the status is 5") {

@@ -1,10 +1,10 @@
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "tools/capture_file.hpp"
+#include "strict_json.hpp"
 #include "tools/decode.hpp"
+#include "tools/input.hpp"
 
 namespace fs = std::filesystem;
 
@@ -21,14 +21,15 @@ TEST_CASE("every reference sample decodes to what libkdd makes of it") {
         INFO(entry.path().filename().string());
         std::ifstream expected_file(expected_path);
         const auto expected = nlohmann::json::parse(expected_file);
-        const auto bytes = tools::read_capture(entry.path().string());
-        REQUIRE(bytes.ok());
-        const tools::Decoded decoded = tools::decode(bytes.value());
-        CHECK(decoded.problems.empty());
+        const auto input = tools::Input::open(entry.path().string());
+        REQUIRE(input.ok());
+        REQUIRE(input.value().buffers().size() == 1);
+        CHECK(input.value().problems().empty());
         std::string text;
-        tools::JsonEmitter json(text);
-        emit(json, decoded.root);
-        CHECK((nlohmann::json::parse(text) == expected));
+        tools::StringSink sink(text);
+        tools::JsonEmitter json(sink);
+        CHECK(tools::decode(input.value().buffers()[0].bytes, json).problems.empty());
+        CHECK((tools_test::parse_strictly(text) == expected));
         ++compared;
     }
     CHECK(compared > 0);
