@@ -256,11 +256,14 @@ Result<ThreadRef> KernelSystem::skip_threads(Quiesced&, TaskRef task, ThreadRef 
                                              std::size_t count) {
     auto thread = static_cast<std::uint64_t>(previous);
     for (; count > 0; count--) {
-        const std::uint64_t link = thread == 0
-                                       ? static_cast<std::uint64_t>(task) + offsetof(Task, threads)
-                                       : thread + offsetof(Thread, task_link);
-        // The first member of the list as of a link leads on.
-        if (!platform::mmu::checked_read(link, thread))
+        // The list's two ends lie in a task as an element's two links do in a thread.
+        const std::uint64_t links = thread == 0
+                                        ? static_cast<std::uint64_t>(task) + offsetof(Task, threads)
+                                        : thread + offsetof(Thread, task_link);
+        std::uint64_t other = 0;
+        if (links % sizeof(thread) != 0 ||
+            !platform::mmu::holds_no_device(links, sizeof(Thread::task_link)) ||
+            !platform::mmu::checked_load_pair(links, thread, other))
             return KERN_FAILURE;
         if (thread == 0)
             break;

@@ -140,7 +140,6 @@ void ModelSystem::run_initiator(Run& run, const Request& request, const Estimate
     collection.initiator(quiesced);
     run.initiator_done = true;
     run.outcome.makespan = scheduler.time(0);
-    run.outcome.items = collection.items().size();
     // The barrier alone has to order this.
     look_at_records(collection);
 

@@ -20,7 +20,6 @@ struct Outcome {
     std::vector<std::byte> bytes{};
     std::vector<std::uint64_t> worked{};  ///< by CPU, in virtual time
     std::uint64_t makespan = 0;           ///< until the barrier has ended, in virtual time
-    std::uint64_t items = 0;
 };
 
 /// Virtual time that reading the system takes.
