@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,7 +13,9 @@
 #include "kcdata/types.hpp"
 #include "kernel/boot_arguments.hpp"
 #include "kernel/console.hpp"
+#include "kernel/machine.hpp"
 #include "kernel/selftest/selftest.hpp"
+#include "kernel/selftest/waiting_tasks.hpp"
 #include "kernel/sleep.hpp"
 #include "kernel/stackshot_system.hpp"
 #include "kernel/task.hpp"
@@ -78,6 +81,7 @@ Totals processed(const Item& latencies) {
 
 struct Comparison {
     std::size_t items = 0;
+    std::size_t parts = 0;  ///< that the parallel captures cut tasks into, above one each
     Totals written{};
 };
 
@@ -179,6 +183,7 @@ void compare_modes(Verdict& verdict, Comparison& total) {
         const Comparison found = compare(verdict, one->buffer.first(one->size),
                                          other->buffer.first(other->size), counting.totals);
         total.items += found.items;
+        total.parts += parallel.collection().items().size() - found.written.tasks;
         total.written.tasks += found.written.tasks;
         total.written.threads += found.written.threads;
     }
@@ -188,17 +193,36 @@ void compare_modes(Verdict& verdict, Comparison& total) {
         system.free(other->buffer);
 }
 
+/// What the device tree says of the CPUs: a letter for each.
+void print_cluster_types() {
+    const stackshot::System& system = stackshot_system();
+    char letters[max_cpus + 1] = {};
+    for (CpuIndex cpu = 0; cpu < system.facts().cpu_count; cpu++)
+        letters[cpu] =
+            "SEP"[static_cast<std::size_t>(system.facts().cluster_types[system.cluster_of(cpu)])];
+    console::print("modes: %u clusters, CPUs %s\n", system.facts().cluster_count, letters);
+}
+
 }  // namespace
 
 void modes_test(Verdict& verdict) {
     const std::uint64_t rounds = boot_arguments().number("rounds", 20, 1);
+    print_cluster_types();
+    // A task of so many threads.
+    const std::uint64_t large = boot_arguments().number("modes.threads", 0, 0, 10'000);
+    if (large != 0 && !start_waiting_tasks(verdict, {1, large, 3}))
+        return;
     Comparison total;
     for (std::uint64_t round = 0; round < rounds && !verdict.failed(); round++) {
         sleep_milliseconds(20 + 7 * round % 50);
         compare_modes(verdict, total);
     }
-    console::print("modes: %lu pairs of captures, %zu items compared, %lu tasks, %lu threads\n",
-                   rounds, total.items, total.written.tasks, total.written.threads);
+    // Without CPUs to share it, or threads to share, a task stays whole.
+    if (large >= 1000 && std::popcount(machine::online_cpus()) > 1 && total.parts == 0)
+        verdict.fail("a task of %lu threads was not cut into parts", large);
+    console::print(
+        "modes: %lu pairs of captures, %zu items compared, %lu tasks, %lu threads, cut %zu times\n",
+        rounds, total.items, total.written.tasks, total.written.threads, total.parts);
 }
 
 }  // namespace kernel::selftest

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <string_view>
 
 #include "kcdata/reader.hpp"
 #include "kcdata/stackshot_flags.hpp"
@@ -25,6 +26,20 @@ struct Capture {
     std::size_t size = 0;
     std::size_t tasks = 0, threads = 0;  ///< found in the finished buffer
 };
+
+/// Takes a capture and checks that there is none, for this reason.
+void capture_fails(Verdict& verdict, std::string_view expected) {
+    stackshot::Request request;
+    request.flags = flags;
+    auto taken = stackshot::take_stackshot(stackshot_system(), request);
+    if (taken.ok()) {
+        stackshot_system().free(taken->buffer);
+        return verdict.fail("a capture of %zu bytes", taken->size);
+    }
+    if (kern_return_name(taken.error()) != expected)
+        return verdict.fail("the capture failed: %s", kern_return_name(taken.error()));
+    console::print("scale: %s, as is right\n", kern_return_name(taken.error()));
+}
 
 /// Takes a capture, checks that it is valid, and frees it. False after a failure.
 bool capture(Verdict& verdict, Capture& result) {
@@ -63,8 +78,13 @@ void scale_test(Verdict& verdict) {
     wanted.tasks = arguments.number("scale.tasks", 100, 1, 10'000);
     wanted.threads_per_task = arguments.number("scale.threads", 100, 1, 10'000);
     wanted.depth = arguments.number("scale.depth", 4, 0, 100);
+    if (!start_waiting_tasks(verdict, wanted))
+        return;
+    // Where there is not the memory for it.
+    if (const auto error = arguments.find("scale.error"))
+        return capture_fails(verdict, *error);
     Capture result;
-    if (!start_waiting_tasks(verdict, wanted) || !capture(verdict, result))
+    if (!capture(verdict, result))
         return;
     if (result.tasks < wanted.tasks || result.threads < wanted.tasks * wanted.threads_per_task)
         verdict.fail("%zu tasks and %zu threads captured of %zu times %zu", result.tasks,

@@ -71,6 +71,9 @@ def main():
                  lambda: unikernel.self_test('quiesce cycles=10000', timeout=1800))
         tap.case('2,000 stops lose no CPU, no wake-up and no register, at -smp 8',
                  lambda: unikernel.self_test('quiesce cycles=2000', '--smp', 8, timeout=1800))
+        tap.case('single-threaded and parallel captures of one stop are equal, at -smp 64',
+                 lambda: unikernel.self_test('modes modes.threads=3000 rounds=10 '
+                                             'ack_timeout_ms=10000', '--smp', 64, timeout=1800))
         return tap.end()
     tap.case('1,000 stops lose no CPU, no wake-up and no register, at -smp 4',
              lambda: unikernel.self_test('quiesce cycles=1000', timeout=300))
@@ -79,11 +82,22 @@ def main():
     for smp in (1, 2, 4, 8):
         tap.case(f'single-threaded and parallel captures of one stop are equal, at -smp {smp}',
                  lambda smp=smp: unikernel.self_test('modes', '--smp', smp))
+        tap.case(f'so are those of a task that is cut into parts, at -smp {smp}',
+                 lambda smp=smp: unikernel.self_test('modes modes.threads=1500 rounds=5',
+                                                     '--smp', smp))
     for smp in (1, 4, 8):
         tap.case(f'threads are scheduled, woken and ended without loss, at -smp {smp}',
                  lambda smp=smp: unikernel.self_test('scheduler', '--smp', smp))
     tap.case('100 tasks of 100 threads are captured whole, at -smp 4',
              lambda: unikernel.self_test('scale'))
+    tap.case('1,000 tasks of 20 threads are captured whole, given the buffer',
+             lambda: unikernel.self_test('scale scale.tasks=1000 scale.threads=20 '
+                                         'max_tracebuf_size=67108864'))
+    tap.case('1,000 tasks of 20 threads are a KERN_RESOURCE_SHORTAGE with the default buffer',
+             lambda: unikernel.self_test('scale scale.tasks=1000 scale.threads=20 '
+                                         'scale.error=KERN_RESOURCE_SHORTAGE'))
+    tap.case('a task of 5,000 threads is captured whole',
+             lambda: unikernel.self_test('scale scale.tasks=1 scale.threads=5000'))
     for smp in (1, 4):
         tap.case(f'each check of a request refuses it with its error, at -smp {smp}',
                  lambda smp=smp: unikernel.self_test('admission workload=idle', '--smp', smp))
