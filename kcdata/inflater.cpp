@@ -14,6 +14,7 @@ constexpr std::size_t largest_piece = std::size_t{1} << 30;
 Inflater::Inflater(const CompressedHead& head, std::span<std::byte> memory, std::uint64_t limit)
     : finished_(head.finished()),
       allowed_(finished_ ? head.total_in : limit),
+      missing_(finished_ ? head.total_out - head.stream.size() : 0),
       memory_(memory),
       input_(head.stream) {
     memory_.serve(stream_);
@@ -89,7 +90,7 @@ void Inflater::end_of_stream() {
         return;
     if (!finished_)
         return end(CompressionError::none);
-    const bool whole_input = stream_.avail_in == 0 && input_.empty();
+    const bool whole_input = stream_.avail_in == 0 && input_.empty() && missing_ == 0;
     if (total_ != allowed_)
         end(CompressionError::wrong_totalin);
     else

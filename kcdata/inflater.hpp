@@ -43,6 +43,8 @@ class Inflater {
     bool finished_;
     /// Bytes that may come out.
     std::uint64_t allowed_;
+    /// Bytes of kcd_c_totalout that are not there.
+    std::uint64_t missing_;
     ZlibMemory memory_;
     /// zlib keeps its address: never copied, never moved.
     z_stream stream_{};

@@ -240,6 +240,13 @@ TEST_CASE("lengths that lie are refused by name, and no more comes out than decl
     CHECK(outcome.head == CompressionError::missing_end);
     CHECK(outcome.stream == CompressionError::wrong_totalout);
     CHECK((outcome.bytes == plain));
+    // The same where nothing is behind the stream at all.
+    longer = compressed(stream, {.total_out = stream.size() + 8, .total_in = 4096});
+    longer.resize(224 + stream.size());
+    outcome = inflated(longer);
+    CHECK(outcome.head == CompressionError::truncated_stream);
+    CHECK(outcome.stream == CompressionError::wrong_totalout);
+    CHECK((outcome.bytes == plain));
     // Less: the stream does not end in what is its own.
     outcome = inflated(compressed(stream, {.total_out = stream.size() - 1, .total_in = 4096}));
     CHECK(outcome.head == CompressionError::missing_end);
