@@ -36,5 +36,7 @@ void add_decode_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
 void add_dump_command(CLI::App& app, Action& action);
 void add_encode_command(CLI::App& app, Action& action);
+void add_compress_command(CLI::App& app, Action& action);
+void add_decompress_command(CLI::App& app, Action& action);
 
 }  // namespace tools

@@ -36,6 +36,8 @@ int main(int argc, char** argv) {
     tools::add_report_command(app, action);
     tools::add_dump_command(app, action);
     tools::add_encode_command(app, action);
+    tools::add_compress_command(app, action);
+    tools::add_decompress_command(app, action);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -67,8 +67,8 @@ TEST_CASE("help and version are data; every verb has help") {
     outcome = run(folder, "--help");
     CHECK(outcome.status == 0);
     CHECK(outcome.err.empty());
-    for (const std::string verb :
-         {"run", "capture", "extract", "decode", "report", "dump", "encode"}) {
+    for (const std::string verb : {"run", "capture", "extract", "decode", "report", "dump",
+                                   "encode", "compress", "decompress"}) {
         CHECK(holds(outcome.out, verb));
         const Outcome help = run(folder, verb + " --help");
         CHECK(help.status == 0);
@@ -81,7 +81,8 @@ TEST_CASE("wrong usage ends with 2 and says so on standard error") {
     const TemporaryFolder folder;
     for (const char* arguments :
          {"", "frobnicate", "decode", "decode --frobnicate x", "run --el 3", "run --smp 0",
-          "run --smp many", "report a --color sometimes", "capture tcp:nowhere"}) {
+          "run --smp many", "report a --color sometimes", "capture tcp:nowhere",
+          "compress a --level 10", "compress a --level 6 --xnu", "decompress"}) {
         INFO(arguments);
         const Outcome outcome = run(folder, arguments);
         CHECK(outcome.status == 2);
@@ -95,6 +96,8 @@ TEST_CASE("what is not there ends with 1, a target that is not there with 4") {
     CHECK(run(folder, "decode nothing").status == 1);
     CHECK(run(folder, "report nothing").status == 1);
     CHECK(run(folder, "extract nothing").status == 1);
+    CHECK(run(folder, "compress nothing").status == 1);
+    CHECK(run(folder, "decompress nothing").status == 1);
     CHECK(run(folder, "run --image nothing").status == 1);
     CHECK(run(folder, "capture ./nothing").status == 4);
     write_text(folder / "image", "");
@@ -277,4 +280,81 @@ TEST_CASE("run kills a QEMU that hangs: after the timeout with 4, by Ctrl-C with
     for (int i = 0; i < 100 && still_there(); ++i)
         usleep(50'000);
     CHECK_FALSE(still_there());
+}
+
+TEST_CASE("a buffer that was compressed decompresses to itself, and decodes as it is") {
+    const TemporaryFolder folder;
+    const Bytes capture = tools_test::small_capture();
+    write_bytes(folder / "a.kcdata", capture);
+    const Outcome plain = run(folder, "decode a.kcdata");
+    for (const char* options : {"", "--xnu", "--level 0", "--level 9"}) {
+        INFO(options);
+        const Outcome packed = run(folder, "compress a.kcdata -o c.kcdata " + std::string(options));
+        CHECK(packed.status == 0);
+        CHECK(packed.out.empty());
+        CHECK(packed.err.empty());
+        const Bytes compressed = read_bytes(folder / "c.kcdata");
+        REQUIRE(compressed.size() > 240);
+        CHECK(compressed[0] == std::byte{0x50});
+        CHECK(run(folder, "decode c.kcdata").out == plain.out);
+        CHECK(run(folder, "decompress c.kcdata -o p.kcdata").status == 0);
+        CHECK(read_bytes(folder / "p.kcdata") == capture);
+        CHECK(run(folder, "decompress -", "cat c.kcdata |").status == 0);
+        CHECK(read_bytes(folder / "out.txt") == capture);
+        // What is compressed is compressed anew, what is plain stays so.
+        CHECK(run(folder, "compress c.kcdata -o d.kcdata " + std::string(options)).status == 0);
+        CHECK(read_bytes(folder / "d.kcdata") == compressed);
+        CHECK(run(folder, "decompress a.kcdata -o p.kcdata").status == 0);
+        CHECK(read_bytes(folder / "p.kcdata") == capture);
+    }
+}
+
+TEST_CASE("each of several buffers is compressed, and decompressed") {
+    const TemporaryFolder folder;
+    const Bytes one = tools_test::small_capture();
+    Bytes two = one;
+    two.insert(two.end(), one.begin(), one.end());
+    write_bytes(folder / "two", two);
+    REQUIRE(run(folder, "compress two -o packed").status == 0);
+    CHECK(run(folder, "decompress packed -o unpacked").status == 0);
+    CHECK(read_bytes(folder / "unpacked") == two);
+}
+
+TEST_CASE("a buffer without its end is not compressed") {
+    const TemporaryFolder folder;
+    Bytes capture = tools_test::small_capture();
+    capture.resize(capture.size() - 8);
+    write_bytes(folder / "a.kcdata", capture);
+    const Outcome outcome = run(folder, "compress a.kcdata -o c.kcdata");
+    CHECK(outcome.status == 1);
+    CHECK(holds(outcome.err, "a.kcdata: buffer at 0x0: offset 0x"));
+    CHECK(read_bytes(folder / "c.kcdata").empty());
+}
+
+TEST_CASE("of a damaged compressed buffer comes what is in front of the damage, and 3") {
+    const TemporaryFolder folder;
+    const Bytes capture = tools_test::small_capture();
+    write_bytes(folder / "a.kcdata", capture);
+    REQUIRE(run(folder, "compress --xnu a.kcdata -o c.kcdata").status == 0);
+    Bytes cut = read_bytes(folder / "c.kcdata");
+    cut.resize(cut.size() - 100);
+    write_bytes(folder / "c.kcdata", cut);
+    const Outcome outcome = run(folder, "decompress c.kcdata -o p.kcdata");
+    CHECK(outcome.status == 3);
+    CHECK(holds(outcome.err, "cut off"));
+    CHECK(holds(outcome.err, "p.kcdata.partial"));
+    CHECK(read_bytes(folder / "p.kcdata").empty());
+    const Bytes partial = read_bytes(folder / "p.kcdata.partial");
+    CHECK(partial.size() > 200);
+    REQUIRE(partial.size() < capture.size());
+    CHECK(std::equal(partial.begin(), partial.end(), capture.begin()));
+    const Outcome piped = run(folder, "decompress c.kcdata");
+    CHECK(piped.status == 3);
+    CHECK(read_bytes(folder / "out.txt") == partial);
+    CHECK(run(folder, "compress c.kcdata").status == 1);
+
+    cut.resize(100);
+    write_bytes(folder / "c.kcdata", cut);
+    CHECK(run(folder, "decompress c.kcdata -o none").status == 1);
+    CHECK(read_bytes(folder / "none.partial").empty());
 }
