@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kcdata/compressed_writer.hpp"
+#include "stackshot/post_trap_producer.hpp"
 
 namespace stackshot {
 
@@ -26,6 +27,8 @@ std::size_t assembled_size(const System& system, Collection& collection) {
     std::size_t size = 2 * sizeof(ItemHeader) + chain_size(collection.pre_task_records());
     for (const WorkItem& item : collection.items())
         size += chain_size(item.records);
+    for (PostTrapProducer* producer : system.facts().post_trap_producers)
+        size += producer->room(collection.request());
     size += record_post_task_room(system.facts().cpu_count);
     const std::size_t page = std::max<std::size_t>(system.facts().page_size, 1);
     return (size + page - 1) / page * page;
@@ -52,10 +55,17 @@ kern_return join(Sink& sink, Collection& collection) {
 }
 
 /// Appends the records behind the tasks. The result is the place of the outer duration.
-Result<std::span<std::byte>> append_post_task(Writer& writer, const Collection& collection,
+Result<std::span<std::byte>> append_post_task(System& system, Writer& writer,
+                                              const Collection& collection,
                                               const AssemblyFacts& facts) {
+    if (const kern_return error = record_counts(writer, collection.counts()); error != KERN_SUCCESS)
+        return error;
+    for (PostTrapProducer* producer : system.facts().post_trap_producers) {
+        if (const kern_return error = producer->record(writer, collection.request());
+            error != KERN_SUCCESS)
+            return error;
+    }
     PostTaskFacts post;
-    post.counts = collection.counts();
     post.latencies = collection.latencies();
     post.duration = collection.duration();
     post.prior_duration = facts.prior_duration;
@@ -66,7 +76,7 @@ Result<std::span<std::byte>> append_post_task(Writer& writer, const Collection& 
 /// Appends the records behind the tasks and the end. The size of the whole buffer is the result.
 Result<std::size_t> finish(System& system, Writer& writer, const Collection& collection,
                            const AssemblyFacts& facts) {
-    auto outer_duration = append_post_task(writer, collection, facts);
+    auto outer_duration = append_post_task(system, writer, collection, facts);
     if (!outer_duration.ok())
         return outer_duration.error();
     if (const kern_return error = writer.end(); error != KERN_SUCCESS)
@@ -105,14 +115,15 @@ std::size_t compression_memory_size() {
     return CompressedWriter::memory_size(default_zlib_parameters);
 }
 
-Result<AssembledBuffer> assemble_compressed(Collection& collection, const AssemblyFacts& facts,
-                                            std::span<std::byte> buffer,
+Result<AssembledBuffer> assemble_compressed(System& system, Collection& collection,
+                                            const AssemblyFacts& facts, std::span<std::byte> buffer,
                                             std::span<std::byte> zlib_memory) {
     CompressedWriter writer(buffer, zlib_memory);
     if (const kern_return error = join(writer, collection); error != KERN_SUCCESS)
         return error;
     // The outer duration stays 0, as in XNU: it is compressed before it is known.
-    if (const auto outer = append_post_task(writer.open_window(), collection, facts); !outer.ok())
+    if (const auto outer = append_post_task(system, writer.open_window(), collection, facts);
+        !outer.ok())
         return outer.error();
     if (const kern_return error = writer.close_window(); error != KERN_SUCCESS)
         return error;

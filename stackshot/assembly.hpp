@@ -23,20 +23,21 @@ struct AssembledBuffer {
 };
 
 /// Makes one kcdata buffer of a collection that was concluded without error: the records in front
-/// of the tasks, the tasks in the order of the task list, the records behind them, BUFFER_END.
+/// of the tasks, the tasks in the order of the task list, their counts, the records of
+/// SystemFacts::post_trap_producers, those about the capture itself, BUFFER_END.
 /// Thread context, interrupts on.
 ///
 /// A single-threaded collection's memory becomes the buffer, the whole of it. For a parallel one, a
 /// buffer just large enough is allocated, and belongs to the caller.
 /// KERN_INSUFFICIENT_BUFFER_SIZE: no room for the records behind the tasks.
-/// KERN_RESOURCE_SHORTAGE: no memory for the buffer.
+/// KERN_RESOURCE_SHORTAGE: no memory for the buffer. Any error of a producer.
 kcdata::Result<AssembledBuffer> assemble(System& system, Collection& collection,
                                          const AssemblyFacts& facts);
 
 /// The same as a compressed buffer, in memory that was allocated before the trap: `buffer`, whose
 /// beginning becomes the result, and compression_memory_size() bytes for zlib.
 /// KERN_INSUFFICIENT_BUFFER_SIZE: `buffer` is too small.
-kcdata::Result<AssembledBuffer> assemble_compressed(Collection& collection,
+kcdata::Result<AssembledBuffer> assemble_compressed(System& system, Collection& collection,
                                                     const AssemblyFacts& facts,
                                                     std::span<std::byte> buffer,
                                                     std::span<std::byte> zlib_memory);

@@ -7,6 +7,8 @@ namespace stackshot {
 using namespace kcdata;
 
 Attempt::~Attempt() {
+    if (scratch_ready_)
+        system_.release_scratch();
     if (collection_ != nullptr)
         collection_->~Collection();
     if (!collection_memory_.empty())
@@ -31,6 +33,9 @@ kern_return Attempt::prepare(const Request& request, const Estimate& estimate, s
             return KERN_RESOURCE_SHORTAGE;
         peak_memory_ += compressed_.size() + zlib_memory_.size();
     }
+    if (const kern_return error = system_.prepare_scratch(); error != KERN_SUCCESS)
+        return error;
+    scratch_ready_ = true;
     collection_ =
         new (collection_memory_.data()) Collection(system_, request, estimate, mode, memory_);
     return KERN_SUCCESS;
@@ -40,7 +45,8 @@ Result<AssembledBuffer> Attempt::assemble(const AssemblyFacts& facts) {
     if (const kern_return error = collection_->conclude(); error != KERN_SUCCESS)
         return error;
     if (!compressed_.empty()) {
-        const auto compressed = assemble_compressed(*collection_, facts, compressed_, zlib_memory_);
+        const auto compressed =
+            assemble_compressed(system_, *collection_, facts, compressed_, zlib_memory_);
         if (compressed.ok())
             compressed_ = {};
         return compressed;

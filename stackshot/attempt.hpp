@@ -20,8 +20,8 @@ class Attempt {
     Attempt& operator=(const Attempt&) = delete;
 
     /// Allocates `size` bytes to collect into, as many to compress into if the request wants that,
-    /// and the collection. Once. `request` and `estimate`
-    /// are copied. KERN_RESOURCE_SHORTAGE: no memory.
+    /// and the collection, and has the system prepare its scratch memory. Once. `request` and
+    /// `estimate` are copied. KERN_RESOURCE_SHORTAGE: no memory.
     kcdata::kern_return prepare(const Request& request, const Estimate& estimate, std::size_t size,
                                 Mode mode);
     /// Requires prepare() to have succeeded.
@@ -39,6 +39,7 @@ class Attempt {
     std::span<std::byte> compressed_{};
     std::span<std::byte> zlib_memory_{};
     std::span<std::byte> collection_memory_{};
+    bool scratch_ready_ = false;
     Collection* collection_ = nullptr;
     std::size_t peak_memory_ = 0;
 };

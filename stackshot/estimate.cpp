@@ -5,6 +5,7 @@
 #include "kcdata/format.hpp"
 #include "kcdata/records.hpp"
 #include "stackshot/chunk_chain.hpp"
+#include "stackshot/post_trap_producer.hpp"
 #include "stackshot/record.hpp"
 #include "stackshot/unwind.hpp"
 #include "stackshot/work_queue.hpp"
@@ -58,6 +59,8 @@ Estimate estimate_stackshot(const SystemFacts& facts, std::size_t tasks, std::si
 
     const std::size_t chunk = fudge(estimate.smallest_chunk, adj) + sizeof(Chunk);
     std::size_t size = record_pre_task_room + record_post_task_room(facts.cpu_count);
+    for (PostTrapProducer* producer : facts.post_trap_producers)
+        size += producer->room(request);
     size += facts.cpu_count * Unwinder::max_frames * sizeof(std::uint64_t);
     size += WorkQueues::storage_size(estimate.queue_capacity + max_extra_parts(facts.cpu_count),
                                      WorkQueues::max_queues);

@@ -102,19 +102,20 @@ struct CpuLatency {
     std::uint64_t buffer = 0;    ///< taken from the arena
     std::uint64_t borrowed = 0;  ///< thereof from other clusters
 };
-/// What the records behind the tasks say.
+/// Appends how many tasks and threads there are in the capture. Any context.
+kcdata::kern_return record_counts(kcdata::Writer& writer, const Counts& counts);
+/// What the last records of a capture say.
 struct PostTaskFacts {
-    Counts counts{};
     /// One for each CPU that took part.
     std::span<const CpuLatency> latencies{};
     std::uint64_t duration = 0;        ///< absolute time of the collection, barrier included
     std::uint64_t prior_duration = 0;  ///< absolute time of attempts that were too small
     std::uint32_t tries = 1;
 };
-/// Bytes record_post_task appends at most for so many CPUs.
+/// Bytes record_counts and record_post_task append at most for so many CPUs.
 std::size_t record_post_task_room(CpuIndex cpus);
-/// Appends the system-wide records behind the tasks. Any context. Returns where to store the outer
-/// duration (a u64 in absolute time, not aligned), once it is known.
+/// Appends the last records: what the capture itself took, and its flags. Any context. Returns
+/// where to store the outer duration (a u64 in absolute time, not aligned), once it is known.
 kcdata::Result<std::span<std::byte>> record_post_task(kcdata::Writer& writer,
                                                       const Request& request,
                                                       const PostTaskFacts& facts);

@@ -107,6 +107,14 @@ std::size_t record_post_task_room(CpuIndex cpus) {
         .value();
 }
 
+kern_return record_counts(Writer& writer, const Counts& counts) {
+    const kern_return error =
+        writer.append_uint64_with_description("stackshot_tasks_count", counts.tasks);
+    return error != KERN_SUCCESS
+               ? error
+               : writer.append_uint64_with_description("stackshot_threads_count", counts.threads);
+}
+
 Result<std::span<std::byte>> record_post_task(Writer& writer, const Request& request,
                                               const PostTaskFacts& facts) {
     kern_return error = KERN_SUCCESS;
@@ -114,9 +122,6 @@ Result<std::span<std::byte>> record_post_task(Writer& writer, const Request& req
         error = result;
         return result == KERN_SUCCESS;
     };
-    if (!ok(writer.append_uint64_with_description("stackshot_tasks_count", facts.counts.tasks)) ||
-        !ok(writer.append_uint64_with_description("stackshot_threads_count", facts.counts.threads)))
-        return error;
     if (!request.has(STACKSHOT_DISABLE_LATENCY_INFO) &&
         !ok(append_latencies(writer, facts.latencies)))
         return error;

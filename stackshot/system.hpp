@@ -128,6 +128,8 @@ struct Tunables {
     std::uint64_t worker_timeout = UINT64_MAX;
 };
 
+class PostTrapProducer;
+
 /// Constant facts of the running system for the global records. Strings are NUL-terminated and live
 /// as long as the system.
 struct SystemFacts {
@@ -145,6 +147,8 @@ struct SystemFacts {
     /// Where the exception vectors and entry code lie, [low, high): a return address behind a call
     /// made from there continues with System::interrupted_registers.
     std::uint64_t exception_entry_low = 0, exception_entry_high = 0;
+    /// What adds to a capture when the trap is over, in this order.
+    std::span<PostTrapProducer* const> post_trap_producers{};
     Tunables tunables{};
 };
 
@@ -197,6 +201,11 @@ class System {
     virtual std::span<std::byte> allocate(std::size_t size) = 0;
     /// Frees what allocate() returned, or a page-aligned tail of it.
     virtual void free(std::span<std::byte> memory) = 0;
+    /// Makes ready what reads inside the next trap need memory for, as XNU's look into compressed
+    /// pages does. May block. KERN_RESOURCE_SHORTAGE: there is none. Every success is followed by
+    /// one release_scratch(), after the trap if there was one.
+    virtual kcdata::kern_return prepare_scratch() { return kcdata::KERN_SUCCESS; }
+    virtual void release_scratch() {}
     /// The lock that serializes ordinary captures. try_lock: false when it is held.
     virtual void lock() = 0;
     virtual bool try_lock() = 0;

@@ -168,6 +168,15 @@ void FakeSystem::free(std::span<std::byte> memory) {
     allocations_.erase(found);
 }
 
+kern_return FakeSystem::prepare_scratch() {
+    live_scratch_ += scratch_result == kcdata::KERN_SUCCESS;
+    return scratch_result;
+}
+void FakeSystem::release_scratch() {
+    if (in_trap_ || --live_scratch_ < 0)
+        throw std::logic_error("released scratch memory that is in use, or that nobody prepared");
+}
+
 void FakeSystem::lock() {
     if (!try_lock())
         throw std::logic_error("locked twice");
@@ -181,6 +190,7 @@ void FakeSystem::unlock() {
 
 TrapOutcome FakeSystem::trap(TrapBody& body) {
     ++traps_;
+    in_trap_ = true;
     if (trap_hook)
         trap_hook();
     for (auto& event : events_)
@@ -211,9 +221,10 @@ TrapOutcome FakeSystem::trap(TrapBody& body) {
     while (acknowledged.load(std::memory_order_acquire) != expected)
         std::this_thread::yield();
     FakeQuiesced quiesced(0);
-    const auto join = [&cpus] {
+    const auto join = [&] {
         for (std::thread& cpu : cpus)
             cpu.join();
+        in_trap_ = false;
     };
     try {
         body.initiator(quiesced);

@@ -83,6 +83,10 @@ class FakeSystem : public stackshot::System {
     std::size_t live_bytes() const { return live_bytes_; }
     std::size_t peak_bytes() const { return peak_bytes_; }
     std::size_t traps() const { return traps_; }
+    bool in_trap() const { return in_trap_; }
+    /// What prepare_scratch() answers; what it prepared and nobody released.
+    kcdata::kern_return scratch_result = kcdata::KERN_SUCCESS;
+    int live_scratch() const { return live_scratch_; }
     bool locked() const { return locked_; }
     /// Waits that no signal ended: each costs a real CPU a period of the event stream, or hangs it.
     std::size_t missed_signals() const { return missed_signals_; }
@@ -96,6 +100,8 @@ class FakeSystem : public stackshot::System {
     std::size_t thread_count() override;
     std::span<std::byte> allocate(std::size_t size) override;
     void free(std::span<std::byte> memory) override;
+    kcdata::kern_return prepare_scratch() override;
+    void release_scratch() override;
     void lock() override;
     bool try_lock() override;
     void unlock() override;
@@ -150,6 +156,8 @@ class FakeSystem : public stackshot::System {
     std::size_t live_bytes_ = 0;
     std::size_t peak_bytes_ = 0;
     std::size_t traps_ = 0;
+    std::atomic<bool> in_trap_{false};
+    int live_scratch_ = 0;
     std::uint64_t next_stack_ = 0xffff'0000'1000'0000;
     std::uint64_t next_id_ = 1;
     std::uint32_t next_fact_ = 1'000'000;
