@@ -220,8 +220,8 @@ class Decoder {
     };
     /// Siblings of one key, or children of one type and id: in order, one behind the other.
     struct Group {
-        std::size_t first;
-        std::size_t count;
+        std::uint32_t first;
+        std::uint32_t count;
         std::uint64_t order;  ///< groups are written by this
     };
     /// What lies directly in a container: the top of the three stacks.
@@ -234,7 +234,6 @@ class Decoder {
         std::size_t first, end;
         std::uint64_t order;   ///< offset of the first in the buffer
         std::uint32_t number;  ///< and its number
-        std::string name;
     };
     /// A sibling, read again.
     struct Occurrence {
@@ -638,7 +637,8 @@ class Decoder {
             std::size_t next = first + 1;
             while (next < end && (all_same || same(first, next)))
                 ++next;
-            groups_.push_back({first, next - first, siblings_[first].place});
+            groups_.push_back({static_cast<std::uint32_t>(first),
+                               static_cast<std::uint32_t>(next - first), siblings_[first].place});
             first = next;
         }
     }
@@ -676,7 +676,7 @@ class Decoder {
         for (std::size_t i = members.children; i < members.children_end; ++i) {
             const Child& child = children_[i];
             if (types.empty() || types.back().type != child.type)
-                types.push_back({child.type, i, i, UINT64_MAX, 0, {}});
+                types.push_back({child.type, i, i, UINT64_MAX, 0});
             types.back().end = i + 1;
             if (child.offset < types.back().order) {
                 types.back().order = child.offset;
@@ -685,13 +685,12 @@ class Decoder {
         }
         std::sort(types.begin(), types.end(),
                   [](const ChildType& a, const ChildType& b) { return a.order < b.order; });
-        for (ChildType& type : types)
-            type.name = container_name(type.type);
         std::erase_if(types, [&](const ChildType& type) {
-            if (!has_key(scope, members, type.name))
+            const std::string name = container_name(type.type);
+            if (!has_key(scope, members, name))
                 return false;
             problem(scope.base + static_cast<std::size_t>(type.order), type.number,
-                    fmt::format("\"{}\" is there already; the containers are left out", type.name));
+                    fmt::format("\"{}\" is there already; the containers are left out", name));
             return true;
         });
         return types;
@@ -981,7 +980,7 @@ class Decoder {
     void write_containers(const Scope& scope, const ChildType& type) {
         const std::size_t groups = group_children(type);
         const std::size_t groups_end = groups_.size();
-        json_.key(type.name);
+        json_.key(container_name(type.type));
         json_.begin_object();
         for (std::size_t g = groups; g < groups_end && !json_.failed(); ++g)
             write_container(scope, groups_[g]);
@@ -994,7 +993,7 @@ class Decoder {
         const std::size_t groups_end = groups_.size();
         for (std::size_t g = groups; g < groups_end && !json_.failed(); ++g) {
             json_.begin_object();
-            json_.key(type.name);
+            json_.key(container_name(type.type));
             json_.begin_object();
             write_container(scope, groups_[g]);
             json_.end_object();
@@ -1012,7 +1011,8 @@ class Decoder {
             std::size_t end = first + 1;
             while (end < type.end && children_[end].id == children_[first].id)
                 ++end;
-            groups_.push_back({first, end - first, children_[first].offset});
+            groups_.push_back({static_cast<std::uint32_t>(first),
+                               static_cast<std::uint32_t>(end - first), children_[first].offset});
             first = end;
         }
         sort_groups(groups);

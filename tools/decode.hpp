@@ -28,8 +28,8 @@ struct Decoded {
 /// is not is a problem.
 ///
 /// Each container is read twice: once to see what keys it has, as libkdd joins lists wherever they
-/// stand, and once to write it. Nothing is held of the document; memory is for the items that lie
-/// directly in the containers open at one time, 16 bytes each.
+/// stand, and once to write it. Nothing is held of the document; memory is for the items and
+/// containers that lie directly in the containers open at one time, some 40 bytes each.
 Decoded decode(std::span<const std::byte> buffer, JsonEmitter& json,
                const DecodeOptions& options = {});
 
