@@ -2,82 +2,64 @@
 
 #include <cstring>
 
+#include "kcdata/payload.hpp"
+#include "kcdata/schema.hpp"
 #include "kcdata/types.hpp"
 
 namespace kcdata {
 
 namespace {
 
-constexpr bool is_array(std::uint32_t type) {
-    return type == KCDATA_TYPE_ARRAY ||
-           (type >= KCDATA_TYPE_ARRAY_PAD0 && type <= KCDATA_TYPE_ARRAY_PADf);
-}
-
-/// Element sizes of KCDATA_TYPE_ARRAY, whose items do not tell; 0: no such array exists. The list
-/// is closed: today's arrays carry their padding in the type.
-constexpr std::size_t legacy_element_size(std::uint32_t element_type) {
-    switch (element_type) {
-        case KCDATA_TYPE_LIBRARY_LOADINFO:
-            return 20;
-        case KCDATA_TYPE_LIBRARY_LOADINFO64:
-            return 24;
-        case STACKSHOT_KCTYPE_KERN_STACKFRAME:
-        case STACKSHOT_KCTYPE_USER_STACKFRAME:
-            return 8;
-        case STACKSHOT_KCTYPE_KERN_STACKFRAME64:
-        case STACKSHOT_KCTYPE_USER_STACKFRAME64:
-            return 16;
-        case STACKSHOT_KCTYPE_DONATING_PIDS:
-            return 4;
-        case STACKSHOT_KCTYPE_THREAD_DELTA_SNAPSHOT:
-            return 48;
-        case TASK_CRASHINFO_CRASHED_THREADID:
-            return 8;
-        default:
-            return 0;
-    }
-}
-
-/// Payload bytes of an item that is no array and no container: two record types were once written
-/// rounded up without saying so; all others subtract the padding their flags name.
-constexpr std::size_t plain_payload_size(const ItemHeader& header) {
-    constexpr std::uint64_t padding_bits =
-        KCDATA_FLAGS_STRUCT_PADDING_MASK | KCDATA_FLAGS_STRUCT_HAS_PADDING;
-    if ((header.flags & padding_bits) == 0) {
-        if (header.type == STACKSHOT_KCTYPE_THREAD_SNAPSHOT && header.size == 112)
-            return 104;
-        if (header.type == STACKSHOT_KCTYPE_SHAREDCACHE_LOADINFO && header.size == 32)
-            return 24;
-    }
-    const std::size_t padding =
-        static_cast<std::size_t>(header.flags & KCDATA_FLAGS_STRUCT_PADDING_MASK);
-    return padding < header.size ? header.size - padding : 0;
-}
-
 /// Fills in what an array holds; false if its numbers contradict each other.
-bool fill_array(Item& item) {
-    const std::size_t size = item.payload.size();
+bool fill_array(Item& item, const ItemHeader& header) {
+    const ArrayLayout layout = array_layout(header);
     item.kind = ItemKind::array;
-    item.element_type = static_cast<std::uint32_t>(item.flags >> 32);
-    item.element_count = static_cast<std::uint32_t>(item.flags);
+    item.element_type = layout.element_type;
+    item.element_size = layout.element_size;
+    item.element_count = layout.count;
+    item.payload = item.payload.first(layout.count * layout.element_size);
+    return layout.valid;
+}
 
-    if (item.element_count == 0) {
-        item.payload = {};
-        return size == 0;
+/// Whether a kernel writes such an item: of a known type, with flags and a size that go with it.
+bool is_plausible(const ItemHeader& header) {
+    constexpr std::uint64_t plain_flags =
+        KCDATA_FLAGS_STRUCT_PADDING_MASK | KCDATA_FLAGS_STRUCT_HAS_PADDING;
+    if (is_array(header.type))
+        return find_type(static_cast<std::uint32_t>(header.flags >> 32)) != nullptr &&
+               array_layout(header).valid;
+    switch (header.type) {
+        case KCDATA_TYPE_BUFFER_END:
+            return header.size == 0 && header.flags == 0;
+        case KCDATA_TYPE_CONTAINER_BEGIN:
+            return header.size == alignment;
+        case KCDATA_TYPE_CONTAINER_END:
+            return header.size == 0;
+        default:
+            break;
     }
-    if (item.type == KCDATA_TYPE_ARRAY) {
-        item.element_size = legacy_element_size(item.element_type);
-        if (item.element_size == 0 || item.element_count > size / item.element_size ||
-            size % item.element_count >= alignment)
+    const Type* const type = find_type(header.type);
+    if (type == nullptr || type->shape == Shape::container || type->shape == Shape::buffer)
+        return false;
+    const std::size_t least = type->shape == Shape::described ? description_size : 1;
+    return (header.flags & ~plain_flags) == 0 && header.size % alignment == 0 &&
+           header.size >= least;
+}
+
+/// Whether plausible items stand at `offset`, one behind the other: some, or all up to BUFFER_END.
+bool items_follow(std::span<const std::byte> buffer, std::size_t offset) {
+    constexpr int enough = 4;
+    for (int count = 0; count < enough; ++count) {
+        ItemHeader header;
+        if (offset > buffer.size() || buffer.size() - offset < sizeof(header))
             return false;
-    } else {
-        const std::size_t padding = item.type - KCDATA_TYPE_ARRAY_PAD0;
-        if (padding > size || item.element_count > size - padding ||
-            (size - padding) % item.element_count != 0)
+        std::memcpy(&header, buffer.data() + offset, sizeof(header));
+        if (!is_plausible(header))
             return false;
-        item.element_size = (size - padding) / item.element_count;
+        if (header.type == KCDATA_TYPE_BUFFER_END)
+            return true;
+        offset += sizeof(header) + header.size;
     }
-    item.payload = item.payload.first(item.element_count * item.element_size);
     return true;
 }
 
@@ -173,7 +155,7 @@ bool Reader::next(Item& item) {
     if (header.type == KCDATA_TYPE_CONTAINER_END)
         return take_container_end(item);
     if (is_array(header.type))
-        return fill_array(item) || fail(ReadError::bad_array);
+        return fill_array(item, header) || fail(ReadError::bad_array);
     item.kind = ItemKind::plain;
     item.payload = item.payload.first(plain_payload_size(header));
     return true;
@@ -223,11 +205,33 @@ bool Reader::resume() {
             following_ = offset_;
             following_number_ = number_;
             break;
+        case ReadError::truncated_payload:
+            if (!find_following())
+                return false;
+            break;
         default:
             return false;
     }
     error_ = ReadError::none;
     return true;
+}
+
+bool Reader::find_following() {
+    ItemHeader header;
+    std::memcpy(&header, buffer_.data() + offset_, sizeof(header));
+    // What follows there are the items of another buffer.
+    if (header.type == KCDATA_TYPE_NESTED_KCDATA || magic_ == 0)
+        return false;
+    for (std::size_t rest = buffer_.size() - offset_; rest >= alignment + sizeof(header);) {
+        rest -= alignment;
+        const std::size_t offset = buffer_.size() - rest;
+        if (items_follow(buffer_, offset)) {
+            following_ = offset;
+            following_number_ = number_ + 1;
+            return true;
+        }
+    }
+    return false;
 }
 
 Item Reader::again(std::size_t offset) const {
@@ -240,7 +244,7 @@ Item Reader::again(std::size_t offset) const {
     item.offset = offset;
     item.payload = rest.subspan(sizeof(header), header.size);
     if (is_array(header.type))
-        static_cast<void>(fill_array(item));
+        static_cast<void>(fill_array(item, header));
     else
         item.payload = item.payload.first(plain_payload_size(header));
     return item;

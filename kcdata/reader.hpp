@@ -80,8 +80,12 @@ class Reader {
     std::uint64_t open_id(std::size_t depth) const { return open_ids_[depth - 1]; }
     /// Clears an error that can be gone on from; false if it cannot. Behind a container_mismatch
     /// or unclosed_container the containers that were not ended are: next() returns a
-    /// container_end for each. An end that ends no open container at all is passed over.
+    /// container_end for each. An end that ends no open container at all is passed over. Behind a
+    /// truncated_payload, whose size may be what is wrong, the reader goes on where items follow
+    /// that make sense, a multiple of 16 bytes further on; following() tells where.
     bool resume();
+    /// Offset of the item to look at next.
+    std::size_t following() const { return following_; }
 
     /// The plain item or array at `offset`, once more: next() has returned it, here or in a copy.
     Item again(std::size_t offset) const;
@@ -92,6 +96,7 @@ class Reader {
 
   private:
     bool fail(ReadError error);
+    bool find_following();
     bool take_container_begin(Item& item);
     bool take_container_end(Item& item);
 

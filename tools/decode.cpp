@@ -290,9 +290,15 @@ class Decoder {
             if (!reader.next(item)) {
                 if (reader.error() == ReadError::none)
                     break;
-                problem(base + reader.offset(), reader.number(),
-                        kcdata::read_error_text(reader.error()));
-                if (!reader.resume())
+                std::string text = kcdata::read_error_text(reader.error());
+                const bool truncated = reader.error() == ReadError::truncated_payload;
+                const std::size_t offset = reader.offset();
+                const bool resumed = reader.resume();
+                if (resumed && truncated)
+                    text += fmt::format("; what makes sense again is at offset {:#x}",
+                                        base + reader.following());
+                problem(base + offset, reader.number(), text);
+                if (!resumed)
                     break;
             } else if (item.kind == ItemKind::container_begin) {
                 path_.push_back({item.container_type, item.container_id, {}});

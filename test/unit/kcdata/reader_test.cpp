@@ -305,6 +305,33 @@ TEST_CASE("BUFFER_END inside containers can end them") {
     CHECK(reader.offset() == bytes.get().size());
 }
 
+TEST_CASE("behind an item of a wrong size, reading goes on where items make sense") {
+    const auto damaged = [](std::uint32_t type) {
+        Bytes bytes = stackshot();
+        bytes.header(type, 0x7000'0000, 0x80).fill(48, 0x41);
+        bytes.header(0x33, 16, 0x88).u64(5).u64(0);
+        bytes.header(0x14, 0, 7).header(KCDATA_TYPE_BUFFER_END, 0, 0);
+        return bytes;
+    };
+    Bytes bytes = damaged(0x905);
+    Reader reader = begun(bytes);
+    Item item;
+    REQUIRE_FALSE(reader.next(item));
+    CHECK(reader.error() == ReadError::truncated_payload);
+    REQUIRE(reader.resume());
+    CHECK(reader.following() == 80);
+    REQUIRE(reader.next(item));
+    CHECK(item.type == 0x33);
+    CHECK(item.offset == 80);
+    CHECK(item.number == 2);
+
+    // Of a nested buffer, what follows would be items of another buffer.
+    Bytes nested = damaged(0x38);
+    Reader other = begun(nested);
+    REQUIRE_FALSE(other.next(item));
+    CHECK_FALSE(other.resume());
+}
+
 TEST_CASE("items are numbered from BEGIN on, and one passed can be read again") {
     Bytes bytes = stackshot();
     bytes.header(0x13, 4, 7).u32(0x903);

@@ -11,6 +11,7 @@
 
 #include "captures.hpp"
 #include "kcdata/format.hpp"
+#include "kcdata/reader.hpp"
 #include "kcdata/types.hpp"
 #include "strict_json.hpp"
 
@@ -328,6 +329,29 @@ TEST_CASE("a container that is not ended ends with the one around it") {
           json{{"task_snapshots",
                 {{"1", {{"thread_snapshots", {{"5", json::object()}}}}},
                  {"2", {{"ts_asid", 1}, {"thread_snapshots", {{"6", json::object()}}}}}}}});
+}
+
+TEST_CASE("one wrong size costs the item that has it, and the gap is named") {
+    const Bytes capture = tools_test::small_capture();
+    const json whole = decoded(capture);
+    kcdata::Reader reader(capture);
+    kcdata::Item item;
+    std::size_t tried = 0;
+    while (reader.next(item)) {
+        if (item.type != STACKSHOT_KCTYPE_CPU_TIMES)
+            continue;
+        Bytes damaged = capture;
+        damaged[item.offset + 7] = std::byte{0x70};
+        json expected = whole;
+        expected["kcdata_stackshot"]["task_snapshots"][std::to_string(reader.open_id(1))]
+                ["thread_snapshots"][std::to_string(reader.open_id(2))]
+                    .erase("cpu_times");
+        CHECK((decoded(damaged, 1) == expected));
+        const auto problems = problems_of(damaged);
+        CHECK(problems.at(0).ends_with(fmt::format("{:#x}", reader.following())));
+        ++tried;
+    }
+    CHECK(tried == 8);
 }
 
 TEST_CASE("a nested buffer's damage is told with its place in the whole file") {
