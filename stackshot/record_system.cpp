@@ -133,7 +133,7 @@ Result<std::span<std::byte>> record_post_task(Writer& writer, const Request& req
         stackshot_duration_v2{facts.duration, 0, facts.prior_duration};
     // XNU leaves the tries out of a compressed buffer.
     if (!request.has(STACKSHOT_DO_COMPRESS) &&
-        !ok(writer.append_uint32_with_description("stackshot_tries", facts.tries)))
+        !ok(writer.append_uint64_with_description("stackshot_tries", facts.tries)))
         return error;
     if (!ok(writer.append_uint64_with_description("stackshot_out_flags", request.out_flags())))
         return error;

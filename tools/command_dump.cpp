@@ -78,7 +78,7 @@ int dump_file(const Options& options) {
     std::size_t shown = 0;
     bool sound = input.value().problems().empty();
     while (walk.next(stretch) && !text.failed() && !json.failed()) {
-        sound = sound && stretch.problem == nullptr;
+        sound = sound && stretch.sound();
         if (stretch.end() <= options.offset || shown == options.limit ||
             (type && !is_of(stretch, *type)))
             continue;
@@ -88,10 +88,10 @@ int dump_file(const Options& options) {
         else
             text.stretch(stretch);
     }
-    const char* const problem = walk.problem_at_end();
+    const ItemProblem problem = walk.problem_at_end();
     if (options.json)
         json.end(problem);
-    else if (problem != nullptr)
+    else if (problem != ItemProblem::none)
         text.problem(bytes.size(), problem);
     if (sound && text.problems() + json.problems() == 0)
         return exit_complete;

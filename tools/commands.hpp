@@ -38,5 +38,6 @@ void add_dump_command(CLI::App& app, Action& action);
 void add_encode_command(CLI::App& app, Action& action);
 void add_compress_command(CLI::App& app, Action& action);
 void add_decompress_command(CLI::App& app, Action& action);
+void add_verify_command(CLI::App& app, Action& action);
 
 }  // namespace tools

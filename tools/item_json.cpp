@@ -215,8 +215,8 @@ void ItemJsonWriter::begin() {
     first_ = true;
 }
 
-void ItemJsonWriter::end(const char* problem) {
-    if (problem != nullptr) {
+void ItemJsonWriter::end(ItemProblem problem) {
+    if (problem != ItemProblem::none) {
         separate();
         text_ += "{\"bytes\":\"\"";
         write_note(problem);
@@ -252,8 +252,7 @@ void ItemJsonWriter::write(const Stretch& stretch) {
     separate();
     if (stretch.is_array() && stretch.array.valid) {
         write_array(stretch);
-    } else if (stretch.header.type == kcdata::KCDATA_TYPE_CONTAINER_BEGIN &&
-               stretch.problem == nullptr) {
+    } else if (stretch.header.type == kcdata::KCDATA_TYPE_CONTAINER_BEGIN && stretch.sound()) {
         text_ += "{\"container\":";
         append_type(text_, static_cast<std::uint32_t>(load_value(FieldType::u32, stretch.payload)));
         fmt::format_to(std::back_inserter(text_), ",\"id\":{}", stretch.header.flags);
@@ -269,11 +268,11 @@ void ItemJsonWriter::write(const Stretch& stretch) {
     text_ += '}';
 }
 
-void ItemJsonWriter::write_note(const char* problem) {
-    if (problem == nullptr)
+void ItemJsonWriter::write_note(ItemProblem problem) {
+    if (problem == ItemProblem::none)
         return;
     ++problems_;
-    append_string(text_ += ",\"note\":", problem);
+    append_string(text_ += ",\"note\":", item_problem_text(problem));
 }
 
 void ItemJsonWriter::write_bytes(const Stretch& stretch) {

@@ -26,8 +26,8 @@ class ItemJsonWriter {
 
     void begin();
     void stretch(const Stretch& stretch);
-    /// `problem`: what is wrong with how the file ends, or nullptr.
-    void end(const char* problem);
+    /// `problem`: what is wrong with how the file ends.
+    void end(ItemProblem problem = ItemProblem::none);
 
     /// Things wrong so far; each has a "note" in the text.
     std::size_t problems() const { return problems_; }
@@ -43,8 +43,7 @@ class ItemJsonWriter {
     void write_plain(const Stretch& stretch);
     void write_nested(std::span<const std::byte> buffer);
     void write_padding(const Stretch& stretch);
-    /// Nothing if `problem` is nullptr.
-    void write_note(const char* problem);
+    void write_note(ItemProblem problem);
 
     TextSink& sink_;
     std::string text_{};

@@ -108,9 +108,9 @@ void ItemTextWriter::flush() {
     text_.clear();
 }
 
-void ItemTextWriter::problem(std::size_t offset, std::string_view text) {
+void ItemTextWriter::problem(std::size_t offset, ItemProblem problem) {
     ++problems_;
-    line(offset, fmt::format("!! {}", text));
+    line(offset, fmt::format("!! {}", item_problem_text(problem)));
 }
 
 void ItemTextWriter::stretch(const Stretch& stretch) {
@@ -176,13 +176,13 @@ void ItemTextWriter::item(const Stretch& stretch) {
     }
     line(stretch.offset, text);
     ++level_;
-    if (stretch.problem != nullptr)
+    if (!stretch.sound())
         problem(stretch.offset, stretch.problem);
     if (stretch.is_array() && stretch.array.valid)
         array(stretch);
     else if (header.type == kcdata::KCDATA_TYPE_NESTED_KCDATA && buffers_ < max_nested_items)
         nested(stretch.payload, data_offset);
-    else if (!container || stretch.problem != nullptr)
+    else if (!container || !stretch.sound())
         payload(header.type, stretch.payload, data_offset);
     const auto padding = stretch.padding();
     if (!is_zero(padding)) {
@@ -298,8 +298,8 @@ void ItemTextWriter::nested(Payload buffer, std::size_t offset) {
     Stretch inner;
     while (walk.next(inner))
         stretch(inner);
-    if (const char* text = walk.problem_at_end())
-        problem(buffer.size(), text);
+    if (walk.problem_at_end() != ItemProblem::none)
+        problem(buffer.size(), walk.problem_at_end());
     --buffers_;
     base_ = base;
 }

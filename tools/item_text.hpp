@@ -23,7 +23,7 @@ class ItemTextWriter {
 
     void stretch(const Stretch& stretch);
     /// A line about what is wrong at `offset`.
-    void problem(std::size_t offset, std::string_view text);
+    void problem(std::size_t offset, ItemProblem problem);
 
     /// Things wrong so far.
     std::size_t problems() const { return problems_; }

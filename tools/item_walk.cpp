@@ -17,6 +17,34 @@ constexpr std::uint64_t plain_flags =
 
 }  // namespace
 
+const char* item_problem_text(ItemProblem problem) {
+    switch (problem) {
+        case ItemProblem::none:
+            return "nothing";
+        case ItemProblem::no_buffer:
+            return "no kcdata buffer begins here";
+        case ItemProblem::header_cut:
+            return "the data ends inside an item's header";
+        case ItemProblem::past_the_end:
+            return "an item reaches past the end of the data";
+        case ItemProblem::no_sense:
+            return "no item that makes sense";
+        case ItemProblem::array_contradiction:
+            return "count, size and padding contradict each other";
+        case ItemProblem::container_type_cut:
+            return "too short for a container type";
+        case ItemProblem::end_outside:
+            return "it stands outside of any container";
+        case ItemProblem::end_of_another:
+            return "it has another id than the container it ends";
+        case ItemProblem::end_inside_container:
+            return "it stands inside a container";
+        case ItemProblem::end_missing:
+            return "the data ends without BUFFER_END";
+    }
+    return "unknown problem";
+}
+
 bool ItemWalk::read_item(std::size_t offset, ItemHeader& header) const {
     if (offset > bytes_.size() || bytes_.size() - offset < sizeof(header))
         return false;
@@ -106,7 +134,7 @@ bool ItemWalk::next(Stretch& stretch) {
             take_bytes(stretch, first ? Stretch::Kind::damaged : Stretch::Kind::behind,
                        resynchronize());
             if (first)
-                stretch.problem = "no kcdata buffer begins here";
+                stretch.problem = ItemProblem::no_buffer;
             return true;
         }
         inside_ = true;
@@ -117,13 +145,12 @@ bool ItemWalk::next(Stretch& stretch) {
     if (!read_item(offset_, header)) {
         const bool cut = bytes_.size() - offset_ < sizeof(header);
         take_bytes(stretch, Stretch::Kind::damaged, resynchronize());
-        stretch.problem = cut ? "the data ends inside an item's header"
-                              : "an item reaches past the end of the data";
+        stretch.problem = cut ? ItemProblem::header_cut : ItemProblem::past_the_end;
         return true;
     }
     if (offset_ != base_ && !possible(header) && !followed(offset_)) {
         take_bytes(stretch, Stretch::Kind::damaged, resynchronize());
-        stretch.problem = "no item that makes sense";
+        stretch.problem = ItemProblem::no_sense;
         return true;
     }
     take_item(stretch, header);
@@ -140,10 +167,10 @@ void ItemWalk::take_item(Stretch& stretch, const ItemHeader& header) {
         if (stretch.array.valid)
             stretch.payload = stretch.data.first(stretch.array.count * stretch.array.element_size);
         else
-            stretch.problem = "count, size and padding contradict each other";
+            stretch.problem = ItemProblem::array_contradiction;
     } else if (header.type == kcdata::KCDATA_TYPE_CONTAINER_BEGIN) {
         if (header.size < sizeof(std::uint32_t))
-            stretch.problem = "too short for a container type";
+            stretch.problem = ItemProblem::container_type_cut;
         else
             stretch.payload = stretch.data.first(sizeof(std::uint32_t));
     } else if (header.type != kcdata::KCDATA_TYPE_CONTAINER_END) {
@@ -179,9 +206,9 @@ void ItemWalk::follow_containers(Stretch& stretch) {
         case kcdata::KCDATA_TYPE_CONTAINER_END: {
             const auto inner = std::find(open_.rbegin(), open_.rend(), stretch.header.flags);
             if (open_.empty())
-                stretch.problem = "it stands outside of any container";
+                stretch.problem = ItemProblem::end_outside;
             else if (inner != open_.rbegin())
-                stretch.problem = "it has another id than the container it ends";
+                stretch.problem = ItemProblem::end_of_another;
             // Where containers were not ended they end with the one around them.
             if (inner != open_.rend())
                 open_.erase(inner.base() - 1, open_.end());
@@ -189,7 +216,7 @@ void ItemWalk::follow_containers(Stretch& stretch) {
         }
         case kcdata::KCDATA_TYPE_BUFFER_END:
             if (!open_.empty())
-                stretch.problem = "it stands inside a container";
+                stretch.problem = ItemProblem::end_inside_container;
             open_.clear();
             break;
         default:
@@ -198,8 +225,8 @@ void ItemWalk::follow_containers(Stretch& stretch) {
     stretch.depth = open_.size();
 }
 
-const char* ItemWalk::problem_at_end() const {
-    return inside_ ? "the data ends without BUFFER_END" : nullptr;
+ItemProblem ItemWalk::problem_at_end() const {
+    return inside_ ? ItemProblem::end_missing : ItemProblem::none;
 }
 
 void ItemWalk::take_bytes(Stretch& stretch, Stretch::Kind kind, std::size_t end) {

@@ -10,6 +10,22 @@
 
 namespace tools {
 
+/// What is wrong at one place of a file.
+enum class ItemProblem : std::uint8_t {
+    none,
+    no_buffer,             ///< the file does not begin with a BEGIN item
+    header_cut,            ///< the data ends inside an item's header
+    past_the_end,          ///< an item reaches past the end of the data
+    no_sense,              ///< no item that makes sense
+    array_contradiction,   ///< count, size and padding of an array
+    container_type_cut,    ///< a CONTAINER_BEGIN too short for a container type
+    end_outside,           ///< a CONTAINER_END outside of any container
+    end_of_another,        ///< a CONTAINER_END with another id than the innermost container
+    end_inside_container,  ///< a BUFFER_END inside a container
+    end_missing,           ///< the data ends without BUFFER_END
+};
+const char* item_problem_text(ItemProblem problem);
+
 /// One stretch of a file: an item as it stands there, or bytes between items.
 struct Stretch {
     enum class Kind : std::uint8_t {
@@ -34,9 +50,9 @@ struct Stretch {
 
     /// How many containers are open around it.
     std::size_t depth = 0;
-    /// What is wrong with what stands here; nullptr: nothing.
-    const char* problem = nullptr;
+    ItemProblem problem = ItemProblem::none;
 
+    bool sound() const { return problem == ItemProblem::none; }
     bool is_item() const { return kind == Kind::item; }
     bool is_array() const { return is_item() && kcdata::is_array(header.type); }
     std::span<const std::byte> padding() const { return data.subspan(payload.size()); }
@@ -56,8 +72,8 @@ class ItemWalk {
 
     /// False at the end of the file.
     bool next(Stretch& stretch);
-    /// What is wrong with how the file ends, once next() has returned false; nullptr: nothing.
-    const char* problem_at_end() const;
+    /// Whether the file ends as it must, once next() has returned false.
+    ItemProblem problem_at_end() const;
 
   private:
     /// The header at `offset` if the item fits into the file.

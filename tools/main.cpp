@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
     tools::add_encode_command(app, action);
     tools::add_compress_command(app, action);
     tools::add_decompress_command(app, action);
+    tools::add_verify_command(app, action);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "kcdata/reader.hpp"
 #include "tools/encode.hpp"
 #include "tools/item_json.hpp"
 #include "tools/item_text.hpp"
+#include "tools/verify.hpp"
 
 namespace {
 
@@ -18,6 +20,34 @@ void check(bool holds) {
 }
 
 }  // namespace
+
+class Count final : public tools::VerifyReport {
+  public:
+    void violation(const tools::Violation& violation) override {
+        check(!violation.what.empty());
+        ++violations_;
+    }
+    void buffer(const tools::Verified& buffer) override { check(buffer.items > 0); }
+    std::size_t violations() const { return violations_; }
+
+  private:
+    std::size_t violations_ = 0;
+};
+
+/// What keeps all rules is read to its end.
+void check_rules(std::span<const std::byte> bytes) {
+    Count usual, strict;
+    tools::verify(bytes, {}, usual);
+    tools::verify(bytes, {.generation = tools::Generation::marked, .strict = true}, strict);
+    if (usual.violations() != 0)
+        return;
+    kcdata::Reader reader(bytes);
+    kcdata::Item item;
+    while (reader.next(item)) {
+    }
+    check(bytes.empty() || reader.error() == kcdata::ReadError::none ||
+          reader.error() == kcdata::ReadError::nested_too_deep);
+}
 
 /// Any bytes: every byte is in one stretch, and the text of the items makes the same bytes.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -45,6 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         made.insert(made.end(), item.begin(), item.end());
     });
     check(!failure);
+    check_rules(bytes);
     check(made.size() == size && (size == 0 || std::memcmp(made.data(), data, size) == 0));
     return 0;
 }

@@ -44,8 +44,16 @@ class Unikernel:
             return Outcome(command, done.returncode, done.stderr.decode('utf-8', 'replace'), text,
                            out.read_bytes() if out.exists() else None)
 
+    def verify(self, kcdata):
+        """Fails if the capture breaks any rule of the format or of a stackshot's records."""
+        done = subprocess.run([self.stackshot, 'verify', '--generation', '3', '--strict', '-'],
+                              input=kcdata, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              check=False)
+        check(done.returncode == 0, f'verify exits with {done.returncode}: {done.stdout.decode()}')
+
     def decode(self, kcdata):
-        """The capture as `stackshot decode` prints it."""
+        """The capture as `stackshot decode` prints it; it must keep every rule."""
+        self.verify(kcdata)
         done = subprocess.run([self.stackshot, 'decode', '-'], input=kcdata, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, check=False)
         check(done.returncode == 0, f'decode exits with {done.returncode}: {done.stderr.decode()}')

@@ -181,7 +181,7 @@ Bytes small_capture() {
     must(writer.append_uint64_with_description("stackshot_threads_count", 8));
     must(writer.append_value(STACKSHOT_KCTYPE_STACKSHOT_DURATION,
                              stackshot_duration_v2{1500, 2500, 0}));
-    must(writer.append_uint32_with_description("stackshot_tries", 1));
+    must(writer.append_uint64_with_description("stackshot_tries", 1));
     must(writer.end());
     return {storage, storage + writer.used()};
 }

@@ -68,7 +68,7 @@ TEST_CASE("help and version are data; every verb has help") {
     CHECK(outcome.status == 0);
     CHECK(outcome.err.empty());
     for (const std::string verb : {"run", "capture", "extract", "decode", "report", "dump",
-                                   "encode", "compress", "decompress"}) {
+                                   "encode", "compress", "decompress", "verify"}) {
         CHECK(holds(outcome.out, verb));
         const Outcome help = run(folder, verb + " --help");
         CHECK(help.status == 0);
@@ -117,6 +117,62 @@ TEST_CASE("decode prints JSON on standard output, from a file and from standard 
     const Outcome input = run(folder, "decode --compact -", "cat a.kcdata |");
     CHECK(input.status == 0);
     CHECK(nlohmann::json::parse(input.out) == json);
+}
+
+TEST_CASE("dump shows a buffer, and its text is made into the same bytes") {
+    const TemporaryFolder folder;
+    const Bytes capture = tools_test::small_capture();
+    write_bytes(folder / "a.kcdata", capture);
+    const Outcome text = run(folder, "dump a.kcdata");
+    CHECK(text.status == 0);
+    CHECK(text.err.empty());
+    CHECK(text.out.starts_with("00000000  KCDATA_BUFFER_BEGIN_STACKSHOT (0x59a25807)"));
+    const Outcome one =
+        run(folder, "dump a.kcdata --type STACKSHOT_KCTYPE_TASK_SNAPSHOT --limit 1");
+    CHECK(holds(one.out, "ts_p_comm"));
+    CHECK_FALSE(holds(one.out, "KCDATA_BUFFER_BEGIN_STACKSHOT"));
+    CHECK(run(folder, "dump a.kcdata --type nothing").status == 2);
+    CHECK(run(folder, "dump a.kcdata --offset 100000").out.empty());
+
+    const Outcome made =
+        run(folder, "dump --json a.kcdata | '" STACKSHOT_PROGRAM "' encode - -o b");
+    CHECK(made.status == 0);
+    CHECK((read_bytes(folder / "b") == capture));
+    write_text(folder / "wrong.json", "[{\"type\": 1},\n {\"type\": \"nothing\"}]");
+    const Outcome wrong = run(folder, "encode wrong.json -o c");
+    CHECK(wrong.status == 1);
+    CHECK(holds(wrong.err, "wrong.json:2:11: [1].type: no type is called \"nothing\""));
+    CHECK(read_bytes(folder / "c").empty());
+    CHECK(run(folder, "encode nothing.json").status == 1);
+
+    Bytes damaged = capture;
+    damaged.resize(damaged.size() - 8);
+    write_bytes(folder / "a.kcdata", damaged);
+    const Outcome shown = run(folder, "dump a.kcdata");
+    CHECK(shown.status == 3);
+    CHECK(holds(shown.out, "!! the data ends inside an item's header"));
+    CHECK(holds(shown.err, "a.kcdata: damaged"));
+}
+
+TEST_CASE("verify ends with 0 if every rule is kept, and with 1 and a line for each that is not") {
+    const TemporaryFolder folder;
+    Bytes capture = read_bytes(KCDATA_DIR "/stackshot.kcdata");
+    write_bytes(folder / "a.kcdata", capture);
+    const Outcome kept = run(folder, "verify a.kcdata");
+    CHECK(kept.status == 0);
+    CHECK(kept.out.empty());
+    CHECK(holds(kept.err, "generation 3"));
+    CHECK(run(folder, "verify -q a.kcdata").err.empty());
+    // The flags of the second item.
+    capture[24] ^= std::byte{0x80};
+    write_bytes(folder / "a.kcdata", capture);
+    CHECK(holds(run(folder, "verify a.kcdata").err, "generation 2"));
+    const Outcome broken = run(folder, "verify --generation 3 a.kcdata");
+    CHECK(broken.status == 1);
+    CHECK(holds(broken.out, "a.kcdata: 0x00000010: item 1: flags-not-marked: "));
+    CHECK(holds(broken.err, "1 violations"));
+    CHECK(run(folder, "verify --generation 4 a.kcdata").status == 2);
+    CHECK(run(folder, "verify nothing").status == 1);
 }
 
 TEST_CASE("a damaged capture is decoded and shown as far as it goes, and ends with 3") {
