@@ -12,6 +12,7 @@
 #include "kcdata/types.hpp"
 #include "tools/field_value.hpp"
 #include "tools/item_layout.hpp"
+#include "tools/utf8.hpp"
 
 namespace tools {
 
@@ -73,14 +74,19 @@ bool is_zero(Payload bytes) {
     return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-/// The text in front of the first NUL, if it is such that a JSON string holds it as it is and only
-/// zeros follow it.
+/// The text in front of the first NUL, if a JSON string can hold it as it is and only zeros follow
+/// it.
 std::optional<std::string_view> plain_text(Payload bytes) {
     const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const std::string_view text = all.substr(0, all.find('\0'));
-    const bool printable =
-        std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
-    if (!printable || !is_zero(bytes.subspan(text.size())))
+    for (std::string_view rest = text; !rest.empty();) {
+        const std::size_t length = utf8_sequence_length(rest);
+        const auto first = static_cast<unsigned char>(rest.front());
+        if (length == 0 || first == 0x7f || (first < 0x20 && first != '\n' && first != '\t'))
+            return std::nullopt;
+        rest.remove_prefix(length);
+    }
+    if (!is_zero(bytes.subspan(text.size())))
         return std::nullopt;
     return text;
 }
@@ -88,6 +94,10 @@ std::optional<std::string_view> plain_text(Payload bytes) {
 void append_string(std::string& out, std::string_view text) {
     out += '"';
     for (const char c : text) {
+        if (c == '\n' || c == '\t') {
+            out += c == '\n' ? "\\n" : "\\t";
+            continue;
+        }
         if (c == '"' || c == '\\')
             out += '\\';
         out += c;
@@ -238,6 +248,24 @@ void ItemJsonWriter::flush() {
     text_.clear();
 }
 
+void ItemJsonWriter::write_hex(std::string_view key, Payload bytes) {
+    fmt::format_to(std::back_inserter(text_), ",\"{}\":", key);
+    constexpr std::size_t piece = 1 << 15;
+    if (bytes.size() <= piece) {
+        append_hex(text_, bytes);
+        return;
+    }
+    // A list of pieces, so that no more than one is held.
+    char separator = '[';
+    for (; !bytes.empty(); bytes = bytes.subspan(std::min(piece, bytes.size()))) {
+        text_ += separator;
+        append_hex(text_, bytes.first(std::min(piece, bytes.size())));
+        flush();
+        separator = ',';
+    }
+    text_ += ']';
+}
+
 void ItemJsonWriter::separate() {
     text_ += first_ ? "\n" : ",\n";
     text_.append(level_ * 2, ' ');
@@ -260,7 +288,7 @@ void ItemJsonWriter::write(const Stretch& stretch) {
     } else if (stretch.header.type == kcdata::KCDATA_TYPE_CONTAINER_END) {
         fmt::format_to(std::back_inserter(text_), "{{\"container_end\":{}", stretch.header.flags);
         if (!stretch.data.empty())
-            append_hex(text_ += ",\"hex\":", stretch.data);
+            write_hex("hex", stretch.data);
     } else {
         write_plain(stretch);
     }
@@ -302,7 +330,7 @@ void ItemJsonWriter::write_bytes(const Stretch& stretch) {
 void ItemJsonWriter::write_padding(const Stretch& stretch) {
     const Payload padding = stretch.padding();
     if (padding.size() != kcdata::padding_for(stretch.payload.size()) || !is_zero(padding))
-        append_hex(text_ += ",\"padding\":", padding);
+        write_hex("padding", padding);
 }
 
 void ItemJsonWriter::write_array(const Stretch& stretch) {
@@ -360,7 +388,7 @@ void ItemJsonWriter::write_plain(const Stretch& stretch) {
     } else if (type == kcdata::KCDATA_TYPE_NESTED_KCDATA && level_ < max_nested_items) {
         write_nested(payload);
     } else if (fields.empty()) {
-        append_hex(text_ += ",\"hex\":", payload);
+        write_hex("hex", payload);
     } else {
         Told told = append_fields(text_ += ",\"fields\":", type, fields, payload);
         if (type == kcdata::KCDATA_TYPE_TYPEDEFINTION && payload.size() > told.made_size) {
@@ -373,12 +401,12 @@ void ItemJsonWriter::write_plain(const Stretch& stretch) {
         const Payload tail = payload.subspan(told.size);
         if (told.size == 0) {
             text_.resize(before);
-            append_hex(text_ += ",\"hex\":", payload);
+            write_hex("hex", payload);
         } else {
             if (told.made_size + tail.size() != payload.size())
                 fmt::format_to(std::back_inserter(text_), ",\"length\":{}", payload.size());
             if (!tail.empty())
-                append_hex(text_ += ",\"tail\":", tail);
+                write_hex("tail", tail);
         }
     }
     write_padding(stretch);

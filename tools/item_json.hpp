@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "tools/item_walk.hpp"
 #include "tools/text_sink.hpp"
@@ -42,6 +43,8 @@ class ItemJsonWriter {
     void write_array(const Stretch& stretch);
     void write_plain(const Stretch& stretch);
     void write_nested(std::span<const std::byte> buffer);
+    /// ,"key":"00 ...": the bytes in one string or several.
+    void write_hex(std::string_view key, std::span<const std::byte> bytes);
     void write_padding(const Stretch& stretch);
     void write_note(ItemProblem problem);
 

@@ -121,7 +121,10 @@ void ItemTextWriter::stretch(const Stretch& stretch) {
             item(stretch);
             break;
         case Stretch::Kind::stream:
-            line(stretch.offset, fmt::format("zlib stream, {} bytes", stretch.data.size()));
+            line(stretch.offset,
+                 fmt::format("zlib stream, {} bytes; `stackshot decompress` shows the items "
+                             "in it",
+                             stretch.data.size()));
             ++level_;
             hexadecimal(stretch.data, stretch.offset);
             break;

@@ -4,32 +4,11 @@
 #include <array>
 #include <charconv>
 
+#include "tools/utf8.hpp"
+
 namespace tools {
 
 namespace {
-
-/// Length of the well-formed UTF-8 sequence `text` begins with (RFC 3629), 0 if there is none.
-std::size_t sequence_length(std::string_view text) {
-    const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const auto continues = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
-        return i < text.size() && byte(i) >= low && byte(i) <= high;
-    };
-    const unsigned first = byte(0);
-    if (first < 0x80)
-        return 1;
-    if (first >= 0xc2 && first <= 0xdf)
-        return continues(1) ? 2 : 0;
-    if (first >= 0xe0 && first <= 0xef) {
-        // Neither overlong forms nor surrogates.
-        const bool second = continues(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf);
-        return second && continues(2) ? 3 : 0;
-    }
-    if (first >= 0xf0 && first <= 0xf4) {
-        const bool second = continues(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf);
-        return second && continues(2) && continues(3) ? 4 : 0;
-    }
-    return 0;
-}
 
 /// Whether a character of ASCII stands in a JSON string as it is.
 constexpr bool is_plain(char c) {
@@ -48,7 +27,7 @@ void escape(std::string_view text, Put put) {
             continue;
         }
         const char c = text.front();
-        const std::size_t length = sequence_length(text);
+        const std::size_t length = utf8_sequence_length(text);
         if (length == 0) {
             put("\xef\xbf\xbd");
             text.remove_prefix(1);

@@ -309,6 +309,29 @@ TEST_CASE("a text that is wrong is refused with line, column, path and reason") 
     CHECK(holds(failure_of(std::string(200, '[')), "too many objects and arrays"));
 }
 
+TEST_CASE("text that is UTF-8 is told as text, other bytes as such") {
+    const auto name = [](const std::string& value) {
+        return encoded(R"([{"type": "STACKSHOT_KCTYPE_THREAD_NAME", "fields": {"pth_name": )" +
+                       value + "}}]");
+    };
+    CHECK(holds(json_of(name("\"gr\u00fc\u00df \\\"\\t\\\\ \xe2\x82\xac\"")),
+                "\"pth_name\":\"gr\u00fc\u00df \\\"\\t\\\\ \xe2\x82\xac\""));
+    for (const char* bytes : {"ff", "c3", "eda080", "01", "610062", "7f"}) {
+        INFO(bytes);
+        const Bytes made = name(std::string("{\"hex\": \"") + bytes + "\"}");
+        CHECK(holds(json_of(made), std::string("{\"hex\":\"") + bytes));
+        CHECK((encoded(json_of(made)) == made));
+    }
+}
+
+TEST_CASE("long payloads are told in pieces") {
+    Bytes bytes = encoded(R"([{"type": "KCDATA_BUFFER_BEGIN_STACKSHOT"},
+        {"type": "0x7777", "length": 100000, "tail": "01"}, {"type": "KCDATA_TYPE_BUFFER_END"}])");
+    const std::string text = json_of(bytes);
+    CHECK(count_of(text, "\",\"00000000") >= 3);
+    CHECK((encoded(text) == bytes));
+}
+
 TEST_CASE("a text may have comments, numbers in hexadecimal, and names of flags") {
     const Bytes bytes = encoded(R"([
         // a comment
