@@ -97,7 +97,7 @@ class Scheduler {
     std::uint64_t serial_ = 0;
     std::function<void(unsigned)> body_{};
     std::array<VectorClock, max_agents> clocks_{};
-    std::array<std::unique_ptr<Fiber>, max_agents> fibers_{};
+    std::array<std::unique_ptr<Fiber>, max_agents> fibers_;
     std::string failure_{};
     bool aborting_ = false;
 };
