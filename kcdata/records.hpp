@@ -67,6 +67,55 @@ struct task_snapshot_v2 {
 };
 static_assert(sizeof(task_snapshot_v2) == 120);
 
+/// STACKSHOT_KCTYPE_TRANSITIONING_TASK_SNAPSHOT: a task in teardown.
+struct [[gnu::packed]] transitioning_task_snapshot {
+    std::uint64_t tts_unique_pid;
+    std::uint64_t tts_ss_flags;
+    std::uint64_t tts_transition_type;
+    std::int32_t tts_pid;
+    char tts_p_comm[32];
+};
+static_assert(sizeof(transitioning_task_snapshot) == 60);
+
+/// STACKSHOT_KCTYPE_TASK_DELTA_SNAPSHOT: a task nothing of which has run since. Times in absolute
+/// time, sizes in bytes.
+struct [[gnu::packed]] task_delta_snapshot_v2 {
+    std::uint64_t tds_unique_pid;
+    std::uint64_t tds_ss_flags;
+    std::uint64_t tds_user_time_in_terminated_threads;
+    std::uint64_t tds_system_time_in_terminated_threads;
+    std::uint64_t tds_task_size;
+    std::uint64_t tds_max_resident_size;
+    std::uint32_t tds_suspend_count;
+    std::uint32_t tds_faults;
+    std::uint32_t tds_pageins;
+    std::uint32_t tds_cow_faults;
+    std::uint32_t tds_was_throttled;
+    std::uint32_t tds_did_throttle;
+    std::uint32_t tds_latency_qos;
+};
+static_assert(sizeof(task_delta_snapshot_v2) == 76);
+
+/// Element of STACKSHOT_KCTYPE_THREAD_DELTA_SNAPSHOT: a thread that has not run since. Times in
+/// absolute time.
+struct thread_delta_snapshot_v3 {
+    std::uint64_t tds_thread_id;
+    std::uint64_t tds_voucher_identifier;
+    std::uint64_t tds_ss_flags;
+    std::uint64_t tds_last_made_runnable_time;
+    std::uint32_t tds_state;
+    std::uint32_t tds_sched_flags;
+    std::int16_t tds_base_priority;
+    std::int16_t tds_sched_priority;
+    std::uint8_t tds_eqos;
+    std::uint8_t tds_rqos;
+    std::uint8_t tds_rqos_override;
+    std::uint8_t tds_io_tier;
+    std::uint64_t tds_requested_policy;
+    std::uint64_t tds_effective_policy;
+};
+static_assert(sizeof(thread_delta_snapshot_v3) == 64);
+
 /// STACKSHOT_KCTYPE_THREAD_SNAPSHOT. Times in absolute time.
 struct thread_snapshot_v4 {
     std::uint64_t ths_thread_id;
@@ -177,6 +226,9 @@ inline constexpr std::uint64_t kTaskDyldCompactInfoMissing = 0x800000000;
 inline constexpr std::uint64_t kTaskDyldCompactInfoTriedFault = 0x1000000000;
 inline constexpr std::uint64_t kTaskWqExceededCooperativeThreadLimit = 0x2000000000;
 inline constexpr std::uint64_t kTaskWqExceededActiveConstrainedThreadLimit = 0x4000000000;
+
+// transitioning_task_snapshot::tts_transition_type.
+inline constexpr std::uint64_t kTaskIsTerminated = 0x1;
 
 // thread_snapshot_v4::ths_ss_flags.
 inline constexpr std::uint64_t kHasDispatchSerial = 0x4;

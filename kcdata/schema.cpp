@@ -932,6 +932,50 @@ static_assert(lies_as<thread_snapshot_v4>(
                                           MEMBER(thread_snapshot_v4, ths_requested_policy),
                                           MEMBER(thread_snapshot_v4, ths_effective_policy),
                                       }));
+static_assert(lies_as<transitioning_task_snapshot>(
+    STACKSHOT_KCTYPE_TRANSITIONING_TASK_SNAPSHOT,
+    {
+        MEMBER(transitioning_task_snapshot, tts_unique_pid),
+        MEMBER(transitioning_task_snapshot, tts_ss_flags),
+        MEMBER(transitioning_task_snapshot, tts_transition_type),
+        MEMBER(transitioning_task_snapshot, tts_pid),
+        MEMBER(transitioning_task_snapshot, tts_p_comm),
+    }));
+static_assert(lies_as<task_delta_snapshot_v2>(
+    STACKSHOT_KCTYPE_TASK_DELTA_SNAPSHOT,
+    {
+        MEMBER(task_delta_snapshot_v2, tds_unique_pid),
+        MEMBER(task_delta_snapshot_v2, tds_ss_flags),
+        MEMBER(task_delta_snapshot_v2, tds_user_time_in_terminated_threads),
+        MEMBER(task_delta_snapshot_v2, tds_system_time_in_terminated_threads),
+        MEMBER(task_delta_snapshot_v2, tds_task_size),
+        MEMBER(task_delta_snapshot_v2, tds_max_resident_size),
+        MEMBER(task_delta_snapshot_v2, tds_suspend_count),
+        MEMBER(task_delta_snapshot_v2, tds_faults),
+        MEMBER(task_delta_snapshot_v2, tds_pageins),
+        MEMBER(task_delta_snapshot_v2, tds_cow_faults),
+        MEMBER(task_delta_snapshot_v2, tds_was_throttled),
+        MEMBER(task_delta_snapshot_v2, tds_did_throttle),
+        MEMBER(task_delta_snapshot_v2, tds_latency_qos),
+    }));
+static_assert(lies_as<thread_delta_snapshot_v3>(
+    STACKSHOT_KCTYPE_THREAD_DELTA_SNAPSHOT,
+    {
+        MEMBER(thread_delta_snapshot_v3, tds_thread_id),
+        MEMBER(thread_delta_snapshot_v3, tds_voucher_identifier),
+        MEMBER(thread_delta_snapshot_v3, tds_ss_flags),
+        MEMBER(thread_delta_snapshot_v3, tds_last_made_runnable_time),
+        MEMBER(thread_delta_snapshot_v3, tds_state),
+        MEMBER(thread_delta_snapshot_v3, tds_sched_flags),
+        MEMBER(thread_delta_snapshot_v3, tds_base_priority),
+        MEMBER(thread_delta_snapshot_v3, tds_sched_priority),
+        MEMBER(thread_delta_snapshot_v3, tds_eqos),
+        MEMBER(thread_delta_snapshot_v3, tds_rqos),
+        MEMBER(thread_delta_snapshot_v3, tds_rqos_override),
+        MEMBER(thread_delta_snapshot_v3, tds_io_tier),
+        MEMBER(thread_delta_snapshot_v3, tds_requested_policy),
+        MEMBER(thread_delta_snapshot_v3, tds_effective_policy),
+    }));
 static_assert(lies_as<stack_snapshot_stacklr64>(STACKSHOT_KCTYPE_KERN_STACKLR64,
                                                 {
                                                     MEMBER(stack_snapshot_stacklr64, lr),

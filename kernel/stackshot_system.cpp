@@ -238,13 +238,23 @@ std::uint64_t KernelSystem::microseconds_since_epoch() const {
 
 Result<TaskRef> KernelSystem::next_task(Quiesced&, TaskRef previous) {
     constexpr std::size_t offset = offsetof(Task, link);
-    const auto from = static_cast<std::uint64_t>(previous);
+    auto from = static_cast<std::uint64_t>(previous);
     std::uint64_t next = address_of(task_list().first());
     Copied<ListLink<Task>> link;
     if (from != 0) {
         if (!link.read(from + offset))
             return KERN_FAILURE;
         next = address_of(link.front().next);
+    }
+    // The terminated tasks follow the others.
+    if (next == 0) {
+        CopiedTask last;
+        if (from != 0 && !last.read(from))
+            return KERN_FAILURE;
+        if (from == 0 || last.front().terminated == 0) {
+            from = 0;
+            next = address_of(terminated_task_list().first());
+        }
     }
     // The element's own link leads back: no element is walked twice.
     if (next != 0 && (!link.read(next + offset) || address_of(link.front().previous) != from))
@@ -289,6 +299,7 @@ kern_return KernelSystem::task_facts(Quiesced&, TaskRef ref, stackshot::TaskFact
     facts.pid = task.pid;
     copy_name(facts.name, task.name);
     facts.ss_flags = task.flags;
+    facts.active = task.terminated == 0;
     facts.is_kernel = address == address_of(&kernel_task());
     facts.system_time_in_terminated_threads = task.system_time_in_terminated_threads;
     facts.start_time = task.start_time;

@@ -14,6 +14,7 @@ constexpr std::int32_t pid_max = 99999;
 
 constinit Task the_kernel_task;
 constinit TaskList tasks;
+constinit TaskList terminated_tasks;
 constinit std::size_t number_of_tasks = 0;
 constinit std::size_t number_of_threads = 0;
 constinit std::uint64_t last_unique_pid = 0;
@@ -23,11 +24,34 @@ void set_name(Task& task, const char* name) {
     std::memcpy(task.name, name, std::min(std::strlen(name), Task::max_name));
 }
 
-bool pid_in_use(std::int32_t pid) {
-    for (const Task* task = tasks.first(); task != nullptr; task = TaskList::next(*task))
+bool has_pid(const TaskList& list, std::int32_t pid) {
+    for (const Task* task = list.first(); task != nullptr; task = TaskList::next(*task))
         if (task->pid == pid)
             return true;
     return false;
+}
+
+bool pid_in_use(std::int32_t pid) {
+    return has_pid(tasks, pid) || has_pid(terminated_tasks, pid);
+}
+
+void terminate(SchedulerGuard&, Task& task) {
+    if (task.terminated != 0)
+        return;
+    tasks.remove(task);
+    task.terminated = 1;
+    terminated_tasks.push_back(task);
+}
+
+/// One hold less. True: it was the last one, and the task is in no list any more.
+bool drop(SchedulerGuard&, Task& task) {
+    CHECK(task.references > 0);
+    if (--task.references > 0)
+        return false;
+    CHECK(task.threads.empty());
+    (task.terminated != 0 ? terminated_tasks : tasks).remove(task);
+    --number_of_tasks;
+    return true;
 }
 
 }  // namespace
@@ -67,35 +91,60 @@ kcdata::Result<Task*> task_create(const char* name, std::uint64_t flags) {
 }
 
 void task_release(Task& task) {
+    bool last = false;
     {
         SchedulerGuard guard;
-        CHECK(task.references > 0);
-        if (--task.references > 0)
-            return;
-        CHECK(task.threads.empty());
-        tasks.remove(task);
-        --number_of_tasks;
+        CHECK(!task.released);
+        task.released = true;
+        if (task.live_thread_count == 0)
+            terminate(guard, task);
+        last = drop(guard, task);
     }
+    if (last)
+        task_destroy(task);
+}
+
+void task_destroy(Task& task) {
     heap::destroy(&task);
 }
 
-void task_add_thread(SchedulerGuard&, Task& task, Thread& thread) {
+void task_terminate(Task& task) {
+    CHECK(&task != &the_kernel_task);
+    SchedulerGuard guard;
+    terminate(guard, task);
+}
+
+bool task_add_thread(SchedulerGuard&, Task& task, Thread& thread) {
+    if (task.terminated != 0)
+        return false;
     thread.task = &task;
     ++task.references;
     task.threads.push_back(thread);
     ++task.thread_count;
+    ++task.live_thread_count;
     ++number_of_threads;
+    return true;
 }
 
-void task_remove_thread(SchedulerGuard&, Task& task, Thread& thread) {
+void task_thread_ended(SchedulerGuard& guard, Task& task) {
+    if (--task.live_thread_count == 0 && task.released)
+        terminate(guard, task);
+}
+
+bool task_remove_thread(SchedulerGuard& guard, Task& task, Thread& thread) {
     task.threads.remove(thread);
     --task.thread_count;
     --number_of_threads;
     task.system_time_in_terminated_threads += thread.system_time;
+    return drop(guard, task);
 }
 
 const TaskList& task_list() {
     return tasks;
+}
+
+const TaskList& terminated_task_list() {
+    return terminated_tasks;
 }
 
 std::size_t task_count() {

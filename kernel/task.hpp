@@ -32,12 +32,19 @@ struct Task {
 
     ThreadList threads{};
     std::uint32_t thread_count = 0;
+    /// Threads that have not ended; the others are still to be taken apart.
+    std::uint32_t live_thread_count = 0;
+    /// In teardown: among the terminated tasks, where it stays for as long as anything of it is
+    /// left.
+    /// A number, as a capture reads what may have been overwritten.
+    std::uint32_t terminated = 0;
+    bool released = false;  ///< by its creator
     /// System time of the threads that are gone.
     std::uint64_t system_time_in_terminated_threads = 0;
     /// One for the creator until task_release(), one for each thread.
     std::uint32_t references = 0;
 
-    ListLink<Task> link{};  ///< in the task list
+    ListLink<Task> link{};  ///< in the task list, or in that of the terminated tasks
 };
 
 using TaskList = List<Task, &Task::link>;
@@ -48,20 +55,31 @@ Task& kernel_task();
 void initialize_kernel_task();
 
 /// A new task without threads. It is kept until task_release() and for as long as it has threads.
-/// The name is cut to 31 characters; `flags` are task_snapshot_flags. KERN_RESOURCE_SHORTAGE: no
+/// It terminates when it is released and its last thread has ended, or by task_terminate(). The
+/// name is cut to 31 characters; `flags` are task_snapshot_flags. KERN_RESOURCE_SHORTAGE: no
 /// memory. Thread context.
 kcdata::Result<Task*> task_create(const char* name, std::uint64_t flags = 0);
 /// Gives up the hold task_create() gave: the pointer is not to be used any more.
 void task_release(Task& task);
+/// Terminates a task that is not kernel_task: it gets no more threads. Those it has go on until
+/// they end by themselves. Once or more.
+void task_terminate(Task& task);
 
-/// Puts `thread` into `task`, which it holds from now on.
-void task_add_thread(SchedulerGuard&, Task& task, Thread& thread);
-/// Takes an ended thread out. Its hold is still to be given up by task_release().
-void task_remove_thread(SchedulerGuard&, Task& task, Thread& thread);
+/// Puts `thread` into `task`, which it holds from now on. False: the task is terminated.
+[[nodiscard]] bool task_add_thread(SchedulerGuard&, Task& task, Thread& thread);
+/// One thread of `task` will not run any more.
+void task_thread_ended(SchedulerGuard&, Task& task);
+/// Takes an ended thread out, and gives up its hold. True: it was the last one; the task is in no
+/// list any more, and task_destroy() is to follow.
+[[nodiscard]] bool task_remove_thread(SchedulerGuard&, Task& task, Thread& thread);
+void task_destroy(Task& task);
 
-/// All tasks, for a reader in a stop. Otherwise the scheduler lock is to be held.
+/// All tasks but the terminated ones, for a reader in a stop. Otherwise the scheduler lock is to be
+/// held.
 const TaskList& task_list();
-/// How many tasks and threads there are. They may change at once.
+/// The terminated ones.
+const TaskList& terminated_task_list();
+/// How many tasks and threads there are, terminated ones included. They may change at once.
 std::size_t task_count();
 std::size_t thread_count();
 

@@ -29,10 +29,11 @@ void thread_main(void* argument) {
     thread_exit();
 }
 
-void add_to_task(Task& task, Thread& thread) {
+/// False: the task is terminated.
+[[nodiscard]] bool add_to_task(Task& task, Thread& thread) {
     SchedulerGuard guard;
     thread.thread_id = ++last_thread_id;
-    task_add_thread(guard, task, thread);
+    return task_add_thread(guard, task, thread);
 }
 
 /// Frees a thread that has been switched away from for the last time.
@@ -40,9 +41,10 @@ void reap(Thread& thread) {
     Task& task = *thread.task;
     const KernelStack stack = thread.stack;
     bool joined = false;
+    bool last = false;
     {
         SchedulerGuard guard;
-        task_remove_thread(guard, task, thread);
+        last = task_remove_thread(guard, task, thread);
         thread.reaped = true;
         joined = !thread.joinable;
     }
@@ -50,7 +52,8 @@ void reap(Thread& thread) {
     free_kernel_stack(stack);
     if (joined)
         heap::destroy(&thread);
-    task_release(task);
+    if (last)
+        task_destroy(task);
 }
 
 }  // namespace
@@ -73,7 +76,11 @@ kcdata::Result<Thread*> thread_create(Task& task, const char* name, ThreadEntry 
     thread->joinable = options.joinable;
     platform::prepare_context(thread->context, thread->stack.high, thread_main, thread);
 
-    add_to_task(task, *thread);
+    if (!add_to_task(task, *thread)) {
+        free_kernel_stack(thread->stack);
+        heap::destroy(thread);
+        return kcdata::KERN_FAILURE;
+    }
     return thread;
 }
 
@@ -83,7 +90,8 @@ kcdata::Result<Thread*> idle_thread_create(CpuIndex cpu, KernelStack stack) {
         return kcdata::KERN_RESOURCE_SHORTAGE;
     format_to(thread->name, sizeof(thread->name), "idle #%u", cpu);
     thread->stack = stack;
-    add_to_task(kernel_task(), *thread);
+    if (!add_to_task(kernel_task(), *thread))
+        panic("kernel_task is terminated");
     return thread;
 }
 
@@ -91,9 +99,9 @@ void idle_thread_discard(Thread& thread) {
     CHECK(thread.last_cpu == no_cpu);
     {
         SchedulerGuard guard;
-        task_remove_thread(guard, *thread.task, thread);
+        task_thread_ended(guard, *thread.task);
+        CHECK(!task_remove_thread(guard, *thread.task, thread));  // of kernel_task
     }
-    task_release(*thread.task);
     heap::destroy(&thread);
 }
 
@@ -132,6 +140,7 @@ void thread_exit() {
     SchedulerGuard guard;
     Thread& self = current_thread();
     self.state = SS_TH_WAIT | SS_TH_UNINT | SS_TH_TERMINATE | SS_TH_TERMINATE2;
+    task_thread_ended(guard, *self.task);
     terminated_threads.push_back(self);
     terminate_daemon.wake_one(guard);
     if (self.joiner != nullptr)

@@ -111,7 +111,8 @@ struct ThreadOptions {
 };
 
 /// A new thread of `task`, which waits (SS_TH_WAIT | SS_TH_UNINT) until thread_start(). The name is
-/// cut to 63 characters. KERN_RESOURCE_SHORTAGE: no memory. Thread context.
+/// cut to 63 characters. KERN_RESOURCE_SHORTAGE: no memory. KERN_FAILURE: the task is terminated.
+/// Thread context.
 kcdata::Result<Thread*> thread_create(Task& task, const char* name, ThreadEntry entry,
                                       void* argument, ThreadOptions options = {});
 /// Starts a thread of kernel_task, of BASEPRI_KERNEL, that serves the whole system. Panics if there

@@ -23,6 +23,27 @@ kern_return append_kernel_load_info(Writer& writer, const SystemFacts& facts) {
     return writer.append_value(STACKSHOT_KCTYPE_KERNELCACHE_LOADINFO, image);
 }
 
+std::uint64_t ss_flags_of(const TaskFacts& task) {
+    return task.ss_flags | kUser64_p | kTaskSharedRegionNone |
+           (task.active ? 0 : kTerminatedSnapshot);
+}
+
+kern_return append_transitioning_task_snapshot(Writer& writer, const TaskFacts& task) {
+    auto record =
+        writer.place<transitioning_task_snapshot>(STACKSHOT_KCTYPE_TRANSITIONING_TASK_SNAPSHOT);
+    if (!record.ok())
+        return record.error();
+    transitioning_task_snapshot& snapshot = *record.value();
+    snapshot = {};
+    snapshot.tts_unique_pid = task.unique_pid;
+    snapshot.tts_ss_flags = ss_flags_of(task);
+    snapshot.tts_transition_type = kTaskIsTerminated;
+    snapshot.tts_pid = task.pid;
+    static_assert(sizeof(snapshot.tts_p_comm) == sizeof(task.name));
+    std::memcpy(snapshot.tts_p_comm, task.name, sizeof(snapshot.tts_p_comm));
+    return KERN_SUCCESS;
+}
+
 kern_return append_task_snapshot(Writer& writer, const TaskFacts& task) {
     auto record = writer.place<task_snapshot_v2>(STACKSHOT_KCTYPE_TASK_SNAPSHOT);
     if (!record.ok())
@@ -30,9 +51,7 @@ kern_return append_task_snapshot(Writer& writer, const TaskFacts& task) {
     task_snapshot_v2& snapshot = *record.value();
     snapshot = {};
     snapshot.ts_unique_pid = task.unique_pid;
-    snapshot.ts_ss_flags = task.ss_flags | kUser64_p | kTaskSharedRegionNone;
-    if (!task.active)
-        snapshot.ts_ss_flags |= kTerminatedSnapshot;
+    snapshot.ts_ss_flags = ss_flags_of(task);
     snapshot.ts_user_time_in_terminated_threads = task.user_time_in_terminated_threads;
     snapshot.ts_system_time_in_terminated_threads = task.system_time_in_terminated_threads;
     snapshot.ts_p_start_sec = task.start_seconds;
@@ -72,8 +91,10 @@ kern_return Recorder::record_task(Writer& writer, TaskRef task, const TaskPart& 
 }
 
 kern_return Recorder::begin_task(Writer& writer, const TaskFacts& facts) {
-    if (const kern_return error =
-            writer.container_begin(STACKSHOT_KCCONTAINER_TASK, facts.unique_pid);
+    // Teardown is the only transition there is.
+    if (const kern_return error = writer.container_begin(
+            facts.active ? STACKSHOT_KCCONTAINER_TASK : STACKSHOT_KCCONTAINER_TRANSITIONING_TASK,
+            facts.unique_pid);
         error != KERN_SUCCESS)
         return error;
     if (facts.is_kernel) {
@@ -81,7 +102,8 @@ kern_return Recorder::begin_task(Writer& writer, const TaskFacts& facts) {
             error != KERN_SUCCESS)
             return error;
     }
-    return append_task_snapshot(writer, facts);
+    return facts.active ? append_task_snapshot(writer, facts)
+                        : append_transitioning_task_snapshot(writer, facts);
 }
 
 kern_return Recorder::record_threads(Writer& writer, const TaskPart& part, ThreadRef first) {

@@ -54,7 +54,7 @@ struct TaskFacts {
     char name[32] = {};
     std::uint64_t ss_flags = 0;  ///< task_snapshot_flags
     bool is_kernel = false;      ///< kernel_task: carries the kernel's load information
-    bool active = true;
+    bool active = true;          ///< not in teardown
     std::uint64_t user_time_in_terminated_threads = 0;
     std::uint64_t system_time_in_terminated_threads = 0;
     std::uint64_t start_seconds = 0;  ///< since the epoch
@@ -227,8 +227,9 @@ class System {
     virtual void signal_event() = 0;
 
     // Inside a trap.
-    /// The task behind `previous` in the kernel's task list (TaskRef::none: the first one);
-    /// TaskRef::none at the end. KERN_FAILURE: the list is corrupt.
+    /// The task behind `previous` in the kernel's task list (TaskRef::none: the first one), which
+    /// the list of terminated tasks follows; TaskRef::none at the end. KERN_FAILURE: the list is
+    /// corrupt.
     virtual kcdata::Result<TaskRef> next_task(Quiesced&, TaskRef previous) = 0;
     /// The thread `count` places behind `previous` in the list of `task` (behind ThreadRef::none:
     /// the `count`-th), to divide the list there; ThreadRef::none if it ends before. Takes the list

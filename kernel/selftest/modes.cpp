@@ -108,7 +108,8 @@ Comparison compare(Verdict& verdict, std::span<const std::byte> single,
             return comparison;
         }
         comparison.items++;
-        comparison.written.tasks += a.type == STACKSHOT_KCTYPE_TASK_SNAPSHOT;
+        comparison.written.tasks += a.type == STACKSHOT_KCTYPE_TASK_SNAPSHOT ||
+                                    a.type == STACKSHOT_KCTYPE_TRANSITIONING_TASK_SNAPSHOT;
         comparison.written.threads += a.type == STACKSHOT_KCTYPE_THREAD_SNAPSHOT;
         if (is_latency(a) && is_latency(b)) {
             if (processed(a) != wanted || processed(b) != wanted)

@@ -55,7 +55,8 @@ bool capture(Verdict& verdict, Capture& result) {
     result.size = taken->size;
     Reader reader(taken->data());
     for (Item item; reader.next(item);) {
-        result.tasks += item.type == STACKSHOT_KCTYPE_TASK_SNAPSHOT;
+        result.tasks += item.type == STACKSHOT_KCTYPE_TASK_SNAPSHOT ||
+                        item.type == STACKSHOT_KCTYPE_TRANSITIONING_TASK_SNAPSHOT;
         result.threads += item.type == STACKSHOT_KCTYPE_THREAD_SNAPSHOT;
     }
     if (reader.error() != ReadError::none)

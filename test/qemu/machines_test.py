@@ -50,10 +50,10 @@ def boots_and_captures(unikernel, machine):
     for cpu in range(1, machine['smp']):
         check(f'cpu {cpu} ' in outcome.log, f'cpu {cpu} is not named\n' + outcome.explain())
     shot = unikernel.decode(outcome.kcdata)['kcdata_stackshot']
-    threads = [thread for task in shot['task_snapshots'].values()
-               for thread in task.get('thread_snapshots', {}).values()]
+    tasks = [*shot['task_snapshots'].values(), *shot.get('transitioning_task_snapshots', {}).values()]
+    threads = [thread for task in tasks for thread in task.get('thread_snapshots', {}).values()]
     check_equal(shot['stackshot_threads_count'], len(threads), 'stackshot_threads_count')
-    check_equal(shot['stackshot_tasks_count'], len(shot['task_snapshots']), 'stackshot_tasks_count')
+    check_equal(shot['stackshot_tasks_count'], len(tasks), 'stackshot_tasks_count')
     check_equal(shot['stackshot_absent_cpus'], 0, 'the mask of CPUs that did not answer')
     # libkdd has no name for the latency record: one list of bytes a CPU that took part, its number
     # first.

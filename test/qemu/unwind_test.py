@@ -107,7 +107,8 @@ def captured_threads(stackshot, capture):
     shot = json.loads(tool(stackshot, 'decode', capture))['kcdata_stackshot']
     check_equal(shot['stackshot_tries'], 1, 'tries')
     return {thread['thread_snapshot']['ths_thread_id']: thread
-            for task in shot['task_snapshots'].values()
+            for kind in ('task_snapshots', 'transitioning_task_snapshots')
+            for task in shot.get(kind, {}).values()
             for thread in task['thread_snapshots'].values()}
 
 

@@ -86,8 +86,8 @@ class Thread:
 
 def tasks():
     try:
-        return [Task(value) for value in elements(variable('kernel::(anonymous namespace)::tasks'),
-                                                  'link')]
+        return [Task(value) for name in ('tasks', 'terminated_tasks')
+                for value in elements(variable(f'kernel::(anonymous namespace)::{name}'), 'link')]
     except gdb.MemoryError:
         raise gdb.GdbError('the kernel is not mapped yet on this CPU') from None
 

@@ -410,6 +410,93 @@ TEST_CASE("a task lives as long as it is held or has threads, and keeps the time
     CHECK(time_kept == thread_time);
 }
 
+namespace {
+
+/// In which list a task is: 't' terminated, 'a' among the others, 'n' in none.
+char list_of(const Task& task) {
+    SchedulerGuard guard;
+    const auto contains = [&](const TaskList& list) {
+        for (const Task* t = list.first(); t != nullptr; t = TaskList::next(*t))
+            if (t == &task)
+                return true;
+        return false;
+    };
+    const bool terminated = contains(terminated_task_list());
+    CHECK(!(terminated && contains(task_list())));
+    return terminated ? 't' : contains(task_list()) ? 'a' : 'n';
+}
+
+}  // namespace
+
+TEST_CASE("a task is torn down when it is released and its last thread has ended") {
+    std::string lists;
+    bool all_gone = false;
+    fake_machine::run([&] {
+        const std::size_t before = task_count();
+        // An ended thread is taken apart some time after its end. What is in between is to be seen
+        // here, unless the host was away for so long.
+        for (int turn = 0; turn < 20 && lists != "aaat"; turn++) {
+            lists.clear();
+            Task& task = *task_create("short-lived").value();
+            Semaphore first, second;
+            KernelThreads one(task), other(task);
+            one.start([&] { first.wait(); });
+            other.start([&] { second.wait(); });
+            lists += list_of(task);
+            task_release(task);
+            lists += list_of(task);
+            first.signal();
+            one.join();
+            lists += list_of(task);
+            second.signal();
+            other.join();
+            lists += list_of(task);
+        }
+        yield_until([&] {
+            sleep_milliseconds(1);
+            return task_count() == before;
+        });
+        all_gone = terminated_task_list().empty();
+    });
+    CHECK(lists == "aaat");
+    CHECK(all_gone);
+}
+
+TEST_CASE("a task that is terminated gets no thread, and those it has go on") {
+    std::string lists;
+    bool refused = false;
+    std::atomic<bool> went_on{false};
+    std::size_t before = 0;
+    fake_machine::run([&] {
+        before = task_count();
+        Task& task = *task_create("wedged").value();
+        Semaphore go;
+        {
+            KernelThreads threads(task);
+            threads.start([&] {
+                go.wait();
+                went_on = true;
+            });
+            task_terminate(task);
+            task_terminate(task);
+            lists += list_of(task);
+            refused = thread_create(
+                          task, "late", [](void*) {}, nullptr)
+                          .error() == kcdata::KERN_FAILURE;
+            go.signal();
+        }
+        lists += list_of(task);
+        task_release(task);
+        yield_until([&] {
+            sleep_milliseconds(1);
+            return task_count() == before;
+        });
+    });
+    CHECK(lists == "tt");
+    CHECK(refused);
+    CHECK(went_on);
+}
+
 TEST_CASE("pids go up and unique pids are never used twice") {
     std::vector<std::int32_t> pids;
     std::vector<std::uint64_t> unique_pids;

@@ -86,6 +86,9 @@ struct ParsedThread {
 struct ParsedTask {
     std::uint64_t id = 0;
     std::optional<kcdata::task_snapshot_v2> snapshot{};
+    std::optional<kcdata::transitioning_task_snapshot> transition{};
+    std::optional<kcdata::task_delta_snapshot_v2> delta{};
+    std::vector<kcdata::thread_delta_snapshot_v3> unchanged{};
     std::optional<kcdata::dyld_uuid_info_64> kernel_image{};
     std::vector<ParsedThread> threads{};
 };
@@ -96,7 +99,8 @@ inline std::vector<ParsedTask> tasks_of(const Parsed& parsed) {
     bool in_task = false;
     bool in_thread = false;
     for (const Item& item : parsed.items) {
-        if (is_container(item, STACKSHOT_KCCONTAINER_TASK)) {
+        if (is_container(item, STACKSHOT_KCCONTAINER_TASK) ||
+            is_container(item, STACKSHOT_KCCONTAINER_TRANSITIONING_TASK)) {
             REQUIRE_FALSE(in_task);
             in_task = true;
             tasks.emplace_back().id = item.container_id;
@@ -135,6 +139,18 @@ inline std::vector<ParsedTask> tasks_of(const Parsed& parsed) {
         } else if (in_task) {
             if (item.type == STACKSHOT_KCTYPE_TASK_SNAPSHOT)
                 tasks.back().snapshot = payload_as<task_snapshot_v2>(item);
+            if (item.type == STACKSHOT_KCTYPE_TRANSITIONING_TASK_SNAPSHOT)
+                tasks.back().transition = payload_as<transitioning_task_snapshot>(item);
+            if (item.type == STACKSHOT_KCTYPE_TASK_DELTA_SNAPSHOT)
+                tasks.back().delta = payload_as<task_delta_snapshot_v2>(item);
+            if (item.kind == ItemKind::array &&
+                item.element_type == STACKSHOT_KCTYPE_THREAD_DELTA_SNAPSHOT) {
+                auto& unchanged = tasks.back().unchanged;
+                REQUIRE(unchanged.empty());
+                REQUIRE(item.element_size == sizeof(thread_delta_snapshot_v3));
+                unchanged.resize(item.element_count);
+                std::memcpy(unchanged.data(), item.payload.data(), item.payload.size());
+            }
             if (item.type == STACKSHOT_KCTYPE_KERNELCACHE_LOADINFO)
                 tasks.back().kernel_image = payload_as<dyld_uuid_info_64>(item);
         }

@@ -285,8 +285,38 @@ TEST_CASE("a task that is gone but for its name is not shown") {
     const auto tasks = tasks_of(taken.parsed);
     REQUIRE(tasks.size() == 3);
     CHECK(tasks[1].id == system.tasks[2].facts.unique_pid);
-    CHECK((tasks[1].snapshot->ts_ss_flags & kTerminatedSnapshot) != 0);
     CHECK(described(taken.parsed, "stackshot_tasks_count") == 3);
+}
+
+TEST_CASE("a task in teardown is a transitioning one, with its threads and no other snapshot") {
+    FakeSystem system(2);
+    add_tasks(system, 4);
+    system.tasks[2].facts.active = false;
+    const TaskFacts& facts = system.tasks[2].facts;
+    Taken taken(system, {});
+    std::size_t containers = 0;
+    for (const Item& item : taken.parsed.items)
+        containers += is_container(item, STACKSHOT_KCCONTAINER_TRANSITIONING_TASK);
+    CHECK(containers == 1);
+    const auto tasks = tasks_of(taken.parsed);
+    REQUIRE(tasks.size() == 4);
+    CHECK_FALSE(tasks[2].snapshot);
+    REQUIRE(tasks[2].transition);
+    transitioning_task_snapshot expected{};
+    expected.tts_unique_pid = facts.unique_pid;
+    expected.tts_ss_flags =
+        facts.ss_flags | kUser64_p | kTaskSharedRegionNone | kTerminatedSnapshot;
+    expected.tts_transition_type = 1;  // kTaskIsTerminated
+    expected.tts_pid = facts.pid;
+    std::strcpy(expected.tts_p_comm, facts.name);
+    CHECK(bytes_of(*tasks[2].transition) == bytes_of(expected));
+    REQUIRE(tasks[2].threads.size() == system.tasks[2].threads.size());
+    CHECK(tasks[2].threads[0].frames == system.tasks[2].threads[0].expected_frames);
+    CHECK(described(taken.parsed, "stackshot_tasks_count") == 4);
+    for (const std::size_t other : {0U, 1U, 3U}) {
+        CHECK(tasks[other].snapshot);
+        CHECK_FALSE(tasks[other].transition);
+    }
 }
 
 TEST_CASE("threads without a kernel stack have no frames, or are left out if the request says so") {
