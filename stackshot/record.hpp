@@ -6,6 +6,7 @@
 
 #include "kcdata/format.hpp"
 #include "kcdata/writer.hpp"
+#include "stackshot/cycle_detector.hpp"
 #include "stackshot/microseconds.hpp"
 #include "stackshot/request.hpp"
 #include "stackshot/system.hpp"
@@ -59,11 +60,35 @@ class Recorder {
     const Counts& counts() const { return counts_; }
 
   private:
+    /// Threads of a task that a capture records, by how a delta records them.
+    struct ThreadCounts {
+        std::size_t changed = 0;
+        std::size_t unchanged = 0;
+    };
+
     kcdata::kern_return begin_task(kcdata::Writer& writer, const TaskFacts& facts);
-    kcdata::kern_return record_threads(kcdata::Writer& writer, const TaskPart& part,
-                                       ThreadRef first);
+    /// Calls visit() for each thread of `part`, whose first one is `first`, with its facts in
+    /// thread_. Ends with the first error.
+    template <typename Visit>
+    kcdata::kern_return for_each_thread(const TaskPart& part, ThreadRef first, Visit visit);
+    /// Whether the request wants nothing of the thread.
+    bool leaves_out(const ThreadFacts& thread) const {
+        return !thread.has_stack && request_.has(kcdata::STACKSHOT_ACTIVE_KERNEL_THREADS_ONLY);
+    }
+    /// The records of a task in front of its threads, but for what a delta has instead.
+    kcdata::kern_return append_task_records(kcdata::Writer& writer, const TaskFacts& facts);
+    static std::uint64_t recorded_flags(const TaskFacts& task);
     /// Appends the container of the thread whose facts are in thread_.
     kcdata::kern_return record_thread(kcdata::Writer& writer);
+
+    // Deltas: what has not run since the request's timestamp is recorded shortly.
+    bool is_unchanged(const ThreadFacts& thread) const;
+    bool is_changed(const TaskFacts& task, const ThreadCounts& threads) const;
+    kcdata::kern_return count_threads(const TaskFacts& task, ThreadCounts& counts);
+    kcdata::kern_return append_task_delta_snapshot(kcdata::Writer& writer, const TaskFacts& task);
+    /// KERN_ABORTED: they are not `count` any more.
+    kcdata::kern_return append_unchanged_threads(kcdata::Writer& writer, const TaskFacts& task,
+                                                 std::size_t count);
 
     System& system_;
     Quiesced& quiesced_;
@@ -76,6 +101,26 @@ class Recorder {
     /// Of the thread that is being recorded.
     ThreadFacts thread_{};
 };
+
+template <typename Visit>
+kcdata::kern_return Recorder::for_each_thread(const TaskPart& part, ThreadRef first, Visit visit) {
+    CycleDetector<ThreadRef> circle;
+    ThreadRef previous = ThreadRef::none;
+    for (ThreadRef thread = first; thread != part.end; thread = thread_.next) {
+        if (thread == ThreadRef::none || circle.step(thread))
+            return kcdata::KERN_FAILURE;
+        if (const kcdata::kern_return error = system_.thread_facts(quiesced_, thread, thread_);
+            error != kcdata::KERN_SUCCESS)
+            return error;
+        // What lies in front of a part is not known.
+        if (thread_.previous != previous && thread != part.first)
+            return kcdata::KERN_FAILURE;
+        if (const kcdata::kern_return error = visit(); error != kcdata::KERN_SUCCESS)
+            return error;
+        previous = thread;
+    }
+    return kcdata::KERN_SUCCESS;
+}
 
 /// What the records in front of the tasks say besides SystemFacts.
 struct PreTaskFacts {

@@ -25,6 +25,23 @@ kern_return append_string(Writer& writer, std::uint32_t type, const char* string
     return writer.append(type, std::as_bytes(std::span(string, size)));
 }
 
+kern_return append_constant_facts(Writer& writer, const SystemFacts& facts) {
+    kern_return error = KERN_SUCCESS;
+    const auto ok = [&error](kern_return result) {
+        error = result;
+        return result == KERN_SUCCESS;
+    };
+    // No STACKSHOT_KCTYPE_THREAD_POLICY_VERSION: the threads have no policies, so that there are no
+    // policy words whose layout it would tell.
+    const mach_timebase_info timebase{facts.timebase.numer, facts.timebase.denom};
+    if (!ok(writer.append_value(STACKSHOT_KCTYPE_KERN_PAGE_SIZE, facts.page_size)) ||
+        !ok(append_string(writer, STACKSHOT_KCTYPE_OSVERSION, facts.os_version)) ||
+        !ok(append_string(writer, STACKSHOT_KCTYPE_OS_BUILD_VERSION, facts.os_build_version)) ||
+        !ok(append_string(writer, STACKSHOT_KCTYPE_BOOTARGS, facts.boot_args)))
+        return error;
+    return writer.append_value(KCDATA_TYPE_TIMEBASE, timebase);
+}
+
 kern_return append_memory_statistics(Writer& writer, const MemoryFacts& facts) {
     mem_and_io_snapshot snapshot{};
     snapshot.snapshot_magic = mem_and_io_snapshot_magic;
@@ -61,7 +78,6 @@ kern_return append_latencies(Writer& writer, std::span<const CpuLatency> latenci
 
 kern_return record_pre_task(Writer& writer, System& system, Quiesced& quiesced,
                             const Request& request, const PreTaskFacts& facts) {
-    const SystemFacts& constant = system.facts();
     kern_return error = KERN_SUCCESS;
     const auto ok = [&error](kern_return result) {
         error = result;
@@ -78,14 +94,10 @@ kern_return record_pre_task(Writer& writer, System& system, Quiesced& quiesced,
                                      !ok(writer.append_uint32_with_description(
                                          "stackshot_size_estimate_adj", facts.size_estimate_adj))))
         return error;
-    // No STACKSHOT_KCTYPE_THREAD_POLICY_VERSION: the threads have no policies, so that there are no
-    // policy words whose layout it would tell.
-    const mach_timebase_info timebase{constant.timebase.numer, constant.timebase.denom};
-    if (!ok(writer.append_value(STACKSHOT_KCTYPE_KERN_PAGE_SIZE, constant.page_size)) ||
-        !ok(append_string(writer, STACKSHOT_KCTYPE_OSVERSION, constant.os_version)) ||
-        !ok(append_string(writer, STACKSHOT_KCTYPE_OS_BUILD_VERSION, constant.os_build_version)) ||
-        !ok(append_string(writer, STACKSHOT_KCTYPE_BOOTARGS, constant.boot_args)) ||
-        !ok(writer.append_value(KCDATA_TYPE_TIMEBASE, timebase)) ||
+    // What never changes stands in the capture a delta goes on from.
+    if (!ok(request.is_delta() ? writer.append_value(STACKSHOT_KCTYPE_DELTA_SINCE_TIMESTAMP,
+                                                     request.delta_timestamp)
+                               : append_constant_facts(writer, system.facts())) ||
         !ok(writer.append_value(KCDATA_TYPE_MACH_ABSOLUTE_TIME, facts.absolute_time)) ||
         !ok(writer.append_value(KCDATA_TYPE_USECS_SINCE_EPOCH, facts.usecs_since_epoch)))
         return error;

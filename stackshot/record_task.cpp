@@ -1,7 +1,6 @@
 #include <cstring>
 
 #include "kcdata/records.hpp"
-#include "stackshot/cycle_detector.hpp"
 #include "stackshot/record.hpp"
 
 namespace stackshot {
@@ -23,12 +22,8 @@ kern_return append_kernel_load_info(Writer& writer, const SystemFacts& facts) {
     return writer.append_value(STACKSHOT_KCTYPE_KERNELCACHE_LOADINFO, image);
 }
 
-std::uint64_t ss_flags_of(const TaskFacts& task) {
-    return task.ss_flags | kUser64_p | kTaskSharedRegionNone |
-           (task.active ? 0 : kTerminatedSnapshot);
-}
-
-kern_return append_transitioning_task_snapshot(Writer& writer, const TaskFacts& task) {
+kern_return append_transitioning_task_snapshot(Writer& writer, const TaskFacts& task,
+                                               std::uint64_t ss_flags) {
     auto record =
         writer.place<transitioning_task_snapshot>(STACKSHOT_KCTYPE_TRANSITIONING_TASK_SNAPSHOT);
     if (!record.ok())
@@ -36,7 +31,7 @@ kern_return append_transitioning_task_snapshot(Writer& writer, const TaskFacts& 
     transitioning_task_snapshot& snapshot = *record.value();
     snapshot = {};
     snapshot.tts_unique_pid = task.unique_pid;
-    snapshot.tts_ss_flags = ss_flags_of(task);
+    snapshot.tts_ss_flags = ss_flags;
     snapshot.tts_transition_type = kTaskIsTerminated;
     snapshot.tts_pid = task.pid;
     static_assert(sizeof(snapshot.tts_p_comm) == sizeof(task.name));
@@ -44,14 +39,14 @@ kern_return append_transitioning_task_snapshot(Writer& writer, const TaskFacts& 
     return KERN_SUCCESS;
 }
 
-kern_return append_task_snapshot(Writer& writer, const TaskFacts& task) {
+kern_return append_task_snapshot(Writer& writer, const TaskFacts& task, std::uint64_t ss_flags) {
     auto record = writer.place<task_snapshot_v2>(STACKSHOT_KCTYPE_TASK_SNAPSHOT);
     if (!record.ok())
         return record.error();
     task_snapshot_v2& snapshot = *record.value();
     snapshot = {};
     snapshot.ts_unique_pid = task.unique_pid;
-    snapshot.ts_ss_flags = ss_flags_of(task);
+    snapshot.ts_ss_flags = ss_flags;
     snapshot.ts_user_time_in_terminated_threads = task.user_time_in_terminated_threads;
     snapshot.ts_system_time_in_terminated_threads = task.system_time_in_terminated_threads;
     snapshot.ts_p_start_sec = task.start_seconds;
@@ -83,7 +78,8 @@ kern_return Recorder::record_task(Writer& writer, TaskRef task, const TaskPart& 
         ++counts_.tasks;
     }
     if (const kern_return error =
-            record_threads(writer, part, from_beginning ? facts.first_thread : part.first);
+            for_each_thread(part, from_beginning ? facts.first_thread : part.first,
+                            [&] { return record_thread(writer); });
         error != KERN_SUCCESS)
         return error;
     recorded = true;
@@ -91,38 +87,39 @@ kern_return Recorder::record_task(Writer& writer, TaskRef task, const TaskPart& 
 }
 
 kern_return Recorder::begin_task(Writer& writer, const TaskFacts& facts) {
+    ThreadCounts threads;
+    if (request_.is_delta()) {
+        if (const kern_return error = count_threads(facts, threads); error != KERN_SUCCESS)
+            return error;
+    }
     // Teardown is the only transition there is.
     if (const kern_return error = writer.container_begin(
             facts.active ? STACKSHOT_KCCONTAINER_TASK : STACKSHOT_KCCONTAINER_TRANSITIONING_TASK,
             facts.unique_pid);
         error != KERN_SUCCESS)
         return error;
+    if (const kern_return error = is_changed(facts, threads)
+                                      ? append_task_records(writer, facts)
+                                      : append_task_delta_snapshot(writer, facts);
+        error != KERN_SUCCESS)
+        return error;
+    return threads.unchanged != 0 ? append_unchanged_threads(writer, facts, threads.unchanged)
+                                  : KERN_SUCCESS;
+}
+
+kern_return Recorder::append_task_records(Writer& writer, const TaskFacts& facts) {
     if (facts.is_kernel) {
         if (const kern_return error = append_kernel_load_info(writer, system_.facts());
             error != KERN_SUCCESS)
             return error;
     }
-    return facts.active ? append_task_snapshot(writer, facts)
-                        : append_transitioning_task_snapshot(writer, facts);
+    return facts.active ? append_task_snapshot(writer, facts, recorded_flags(facts))
+                        : append_transitioning_task_snapshot(writer, facts, recorded_flags(facts));
 }
 
-kern_return Recorder::record_threads(Writer& writer, const TaskPart& part, ThreadRef first) {
-    CycleDetector<ThreadRef> circle;
-    ThreadRef previous = ThreadRef::none;
-    for (ThreadRef thread = first; thread != part.end; thread = thread_.next) {
-        if (thread == ThreadRef::none || circle.step(thread))
-            return KERN_FAILURE;
-        if (const kern_return error = system_.thread_facts(quiesced_, thread, thread_);
-            error != KERN_SUCCESS)
-            return error;
-        // What lies in front of a part is not known.
-        if (thread_.previous != previous && thread != part.first)
-            return KERN_FAILURE;
-        if (const kern_return error = record_thread(writer); error != KERN_SUCCESS)
-            return error;
-        previous = thread;
-    }
-    return KERN_SUCCESS;
+std::uint64_t Recorder::recorded_flags(const TaskFacts& task) {
+    return task.ss_flags | kUser64_p | kTaskSharedRegionNone |
+           (task.active ? 0 : kTerminatedSnapshot);
 }
 
 }  // namespace stackshot

@@ -56,7 +56,7 @@ constexpr Description on_absent_cpu{"on_absent_cpu"};
 
 kern_return Recorder::record_thread(Writer& writer) {
     const ThreadFacts& thread = thread_;
-    if (!thread.has_stack && request_.has(STACKSHOT_ACTIVE_KERNEL_THREADS_ONLY))
+    if (leaves_out(thread) || is_unchanged(thread))
         return KERN_SUCCESS;
 
     if (const kern_return error =

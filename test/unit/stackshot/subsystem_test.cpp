@@ -339,3 +339,65 @@ TEST_CASE(
     CHECK(bench.subsystem->statistics().count <= 3);
     bench.check_clean();
 }
+
+namespace {
+
+/// Lets `flags` fail at the n-th step of a kind for each n; `arm` sets the n-th step to fail and
+/// returns what tells whether it came. The result is how many there were.
+template <typename Arm>
+std::size_t fail_each(Bench& bench, std::uint64_t flags, kern_return wanted, Arm arm) {
+    const std::size_t live = bench.system.live_bytes();
+    for (std::size_t n = 1;; ++n) {
+        REQUIRE(n < 5000);
+        auto& left = arm(n);
+        const kern_return got = bench.ask(flags);
+        const bool fewer = left != 0;
+        left = 0;
+        // Words of a stack are all a capture can go on without.
+        const bool went_on = got == KERN_SUCCESS && wanted == KERN_FAILURE;
+        if (!fewer && !went_on)
+            REQUIRE(got == wanted);
+        if (got == KERN_SUCCESS) {
+            // What is inside a compressed buffer is for other tests.
+            if ((flags & STACKSHOT_DO_COMPRESS) == 0)
+                REQUIRE(parse(bench.published()).error == ReadError::none);
+            bench.let_go_of_published();
+        }
+        REQUIRE(bench.map->mappings().empty());
+        REQUIRE_FALSE(bench.system.locked());
+        if (fewer) {
+            REQUIRE(got == KERN_SUCCESS);
+            return n - 1;
+        }
+        REQUIRE(bench.system.live_bytes() == live);
+    }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "whatever fails once, the error is right, nothing is lost, and the next request succeeds") {
+    const bool single = GENERATE(false, true);
+    const std::uint64_t flags =
+        plain | GENERATE(std::uint64_t{0}, STACKSHOT_DO_COMPRESS, STACKSHOT_COLLECT_DELTA_SNAPSHOT);
+    Bench bench(2);
+    bench.system.constant.tunables.single_threaded = single;
+    const std::size_t allocations = fail_each(
+        bench, flags, KERN_RESOURCE_SHORTAGE,
+        [&](std::size_t n) -> std::size_t& { return bench.system.failing_allocation = n; });
+    CHECK(allocations >= 2);
+    CHECK(fail_each(bench, flags, KERN_NO_SPACE, [&](std::size_t n) -> std::size_t& {
+              return bench.map->failing_map = n;
+          }) == 1);
+    CHECK(fail_each(bench, flags, KERN_INVALID_ADDRESS, [&](std::size_t n) -> std::size_t& {
+              return bench.map->failing_copy_out = n;
+          }) == 2);
+    const std::size_t reads =
+        fail_each(bench, flags, KERN_FAILURE, [&](std::size_t n) -> std::atomic<std::size_t>& {
+            bench.system.failing_read = n;
+            return bench.system.failing_read;
+        });
+    // Six tasks of 3 to 5 threads with 4 frames and more.
+    CHECK(reads > 6 + 20);
+    bench.check_clean();
+}
