@@ -41,6 +41,7 @@ void kernel_bootstrap_thread(void* argument) {
     start_secondaries(board);
     initialize_stackshot_subsystem(boot_arguments());
     start_workload(boot_arguments());
+    take_boot_profile(boot_arguments());
     // A self test reads arguments of its own later.
     if (start_selftest())
         return;

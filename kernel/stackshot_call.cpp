@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "kcdata/stackshot_flags.hpp"
 #include "kernel/boot_arguments.hpp"
 #include "kernel/console.hpp"
 #include "kernel/heap.hpp"
@@ -38,6 +39,15 @@ void initialize_stackshot_subsystem(BootArguments& arguments) {
     task.map = map;
     task.credential = {0,
                        stackshot::entitlement_stackshot | stackshot::entitlement_stackshot_stats};
+}
+
+void take_boot_profile(BootArguments& arguments) {
+    if (!arguments.flag("stackshot.boot_profile", false))
+        return;
+    stackshot::Request request;
+    request.flags |= kcdata::STACKSHOT_SAVE_LOADINFO | kcdata::STACKSHOT_GET_GLOBAL_MEM_STATS;
+    if (const auto error = the_subsystem->keep_boot_profile(request); error != kcdata::KERN_SUCCESS)
+        console::print("stackshot: no boot profile: %s\n", kcdata::kern_return_name(error));
 }
 
 stackshot::bsd_errno stack_snapshot_with_config(Task& task, std::uint32_t version,

@@ -24,6 +24,10 @@ stackshot::Subsystem& stackshot_subsystem();
 /// Once, in the first thread.
 void initialize_stackshot_subsystem(BootArguments& arguments);
 
+/// At the end of boot: takes the boot profile, which STACKSHOT_GET_BOOT_PROFILE gives out, if the
+/// boot argument `stackshot.boot_profile` asks for one. Says on the console if it fails.
+void take_boot_profile(BootArguments& arguments);
+
 /// The system call, for a thread of `task`, which has a map: `config_address` is an address in it.
 /// A task that is not entitled is reported on the console. See
 /// stackshot::stack_snapshot_with_config().

@@ -6,7 +6,9 @@
 #include <span>
 #include <string_view>
 
+#include "kcdata/reader.hpp"
 #include "kcdata/serial/sender.hpp"
+#include "kcdata/types.hpp"
 #include "kernel/absolute_time.hpp"
 #include "kernel/boot_arguments.hpp"
 #include "kernel/console.hpp"
@@ -58,11 +60,25 @@ kern_return send(std::span<const std::byte> data) {
     return KERN_SUCCESS;
 }
 
+/// When a capture was taken, in absolute time; 0 if it does not tell.
+std::uint64_t capture_time(std::span<const std::byte> capture) {
+    Reader reader(capture);
+    std::uint64_t time = 0;
+    for (Item item; reader.next(item);) {
+        if (item.type == KCDATA_TYPE_MACH_ABSOLUTE_TIME && item.payload.size() == sizeof(time)) {
+            std::memcpy(&time, item.payload.data(), sizeof(time));
+            break;
+        }
+    }
+    return time;
+}
+
 void serve(void* argument) {
     const auto& plan = *static_cast<const StackshotPlan*>(argument);
+    StackshotSeries series(plan);
     for (std::uint64_t number = 1; number <= plan.count; number++) {
         sleep_milliseconds(number == 1 ? plan.delay_milliseconds : plan.interval_milliseconds);
-        if (const auto error = capture_and_send(plan, number); error != stackshot::BSD_SUCCESS)
+        if (const auto error = series.next(); error != stackshot::BSD_SUCCESS)
             print("stackshot: %lu of %lu: failed: %s\n", number, plan.count,
                   stackshot::bsd_errno_name(error));
     }
@@ -91,12 +107,18 @@ StackshotPlan read_stackshot_plan(BootArguments& arguments) {
     return plan;
 }
 
-stackshot::bsd_errno capture_and_send(const StackshotPlan& plan, std::uint64_t number) {
+stackshot::bsd_errno StackshotSeries::next() {
+    number_++;
+    stackshot_config wanted = plan_.config;
+    if (last_capture_time_ == 0)
+        wanted.sc_flags &= ~STACKSHOT_COLLECT_DELTA_SNAPSHOT;
+    else if ((wanted.sc_flags & STACKSHOT_COLLECT_DELTA_SNAPSHOT) != 0)
+        wanted.sc_delta_timestamp = last_capture_time_;
     StackshotConfig config(kernel_task());
-    if (const stackshot::bsd_errno error = config.capture(plan.config);
-        error != stackshot::BSD_SUCCESS)
+    if (const stackshot::bsd_errno error = config.capture(wanted); error != stackshot::BSD_SUCCESS)
         return error;
     const auto data = config.buffer();
+    last_capture_time_ = capture_time(data);
     const stackshot::Statistics statistics = stackshot_subsystem().last_capture();
     const std::uint64_t send_begin = machine::absolute_time();
     const kern_return sent = send(data);
@@ -105,15 +127,15 @@ stackshot::bsd_errno capture_and_send(const StackshotPlan& plan, std::uint64_t n
     print(
         "stackshot: %lu of %lu: %zu bytes, %lu tasks, %lu threads, %lu frames, %u tries, "
         "%d cpus worked, %d absent; prepare %lu us, trap %lu us (interrupts off %lu us), "
-        "assemble %lu us, send %lu us\n",
-        number, plan.count, data.size(), statistics.tasks, statistics.threads, statistics.frames,
+        "assemble %lu us, send %lu us; at most %zu KiB of memory\n",
+        number_, plan_.count, data.size(), statistics.tasks, statistics.threads, statistics.frames,
         statistics.tries, __builtin_popcountll(statistics.workers),
         __builtin_popcountll(statistics.absent),
         absolute_time_to_microseconds(statistics.prepare_time),
         absolute_time_to_microseconds(statistics.trap_time),
         absolute_time_to_microseconds(statistics.interrupts_off),
         absolute_time_to_microseconds(statistics.assemble_time),
-        absolute_time_to_microseconds(send_time));
+        absolute_time_to_microseconds(send_time), statistics.peak_memory >> 10);
     return stackshot::bsd_error(sent);
 }
 

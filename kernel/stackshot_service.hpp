@@ -23,7 +23,8 @@ struct StackshotPlan {
 ///     stackshot.count=N        captures to take (1); 0: none
 ///     stackshot.delay_ms=N     how long the workload runs before the first one (1000)
 ///     stackshot.interval_ms=N  and before each further one (1000)
-///     stackshot.flags=N        STACKSHOT_* of the request
+///     stackshot.flags=N        STACKSHOT_* of the request; with STACKSHOT_COLLECT_DELTA_SNAPSHOT
+///                              a full capture, then deltas, each against the one before
 ///     stackshot.compress       adds STACKSHOT_DO_COMPRESS to them
 ///     stackshot.pid=N          only this task
 ///     stackshot.then=run|off   what is done after the last one (run)
@@ -34,8 +35,20 @@ StackshotPlan read_stackshot_plan(BootArguments& arguments);
 /// Once, thread context.
 void start_stackshot_service();
 
-/// Takes one capture of the plan, on behalf of kernel_task, and sends it; the line calls it the
-/// `number`-th. Errors are those of stack_snapshot_with_config() and the sender. Thread context.
-stackshot::bsd_errno capture_and_send(const StackshotPlan& plan, std::uint64_t number);
+/// The captures of a plan, one after the other, on behalf of kernel_task. Thread context.
+class StackshotSeries {
+  public:
+    /// `plan` outlives this.
+    explicit StackshotSeries(const StackshotPlan& plan) : plan_(plan) {}
+
+    /// Takes the next capture and sends it. Errors are those of stack_snapshot_with_config() and
+    /// the sender.
+    stackshot::bsd_errno next();
+
+  private:
+    const StackshotPlan& plan_;
+    std::uint64_t number_ = 0;
+    std::uint64_t last_capture_time_ = 0;  ///< absolute time; 0: there was none
+};
 
 }  // namespace kernel

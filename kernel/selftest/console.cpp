@@ -59,9 +59,10 @@ void console_test(Verdict& verdict) {
     // With one CPU the others have not run yet.
     sleep_milliseconds(200);
     const StackshotPlan plan = read_stackshot_plan(boot_arguments());
+    StackshotSeries series(plan);
     const std::uint64_t before = turns.load(std::memory_order_relaxed);
     for (std::uint64_t number = 1; number <= plan.count; number++)
-        if (const auto error = capture_and_send(plan, number); error != stackshot::BSD_SUCCESS)
+        if (const auto error = series.next(); error != stackshot::BSD_SUCCESS)
             verdict.fail("capture %lu: %s", number, stackshot::bsd_errno_name(error));
     if (turns.load(std::memory_order_relaxed) == before)
         verdict.fail("nobody else ran while %lu captures were sent", plan.count);

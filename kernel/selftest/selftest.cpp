@@ -27,6 +27,7 @@ constexpr std::array tests = {
     Test{"panic", panic_test},         Test{"panic-twice", panic_twice_test},
     Test{"exception", exception_test}, Test{"overflow", overflow_test},
     Test{"scheduler", scheduler_test}, Test{"admission", admission_test},
+    Test{"stress", stress_test},       Test{"injection", injection_test},
 };
 
 const Test* find(std::string_view name) {

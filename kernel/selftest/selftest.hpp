@@ -30,6 +30,8 @@ void modes_test(Verdict& verdict);
 void scale_test(Verdict& verdict);
 void cost_test(Verdict& verdict);
 void admission_test(Verdict& verdict);
+void injection_test(Verdict& verdict);
+void stress_test(Verdict& verdict);
 void scheduler_test(Verdict& verdict);
 void panic_test(Verdict& verdict);
 void panic_twice_test(Verdict& verdict);

@@ -7,8 +7,12 @@ Usage: selftests_test.py STACKSHOT IMAGE short|long
 import re
 import sys
 
-from tap import Tap, check
+from tap import Tap, check, check_equal
 from unikernel import Unikernel
+
+DELTA_FLAGS = 0x50006  # KCDATA_FORMAT, COLLECT_DELTA_SNAPSHOT, GET_GLOBAL_MEM_STATS, SAVE_LOADINFO
+ON_CORE = 0x800  # kThreadOnCore
+IDLE = 0x80  # SS_TH_IDLE
 
 
 def dies(unikernel, name, expected):
@@ -55,6 +59,71 @@ def line_is_shared(unikernel, smp):
         check(numbers and numbers == list(range(len(numbers))), f'thread {thread}: lines are missing')
 
 
+def tasks_of(shot):
+    return [*shot.get('task_snapshots', {}).values(),
+            *shot.get('transitioning_task_snapshots', {}).values()]
+
+
+def decoded_captures(unikernel, outcome, count):
+    check(outcome.status == 0 and len(outcome.captures) == count, outcome.explain())
+    return [unikernel.decode(capture) for capture in outcome.captures]
+
+
+def captures_in_a_row(unikernel, count):
+    """Churn and captures in the image; outside, each capture is whole and consistent."""
+    outcome = unikernel.self_test('stress workload=fleet', '--count', count)
+    print(next('# ' + line for line in outcome.log.splitlines() if line.startswith('stress: ')))
+    kinds = set()
+    for decoded in decoded_captures(unikernel, outcome, count):
+        shot = decoded['kcdata_stackshot']
+        tasks = tasks_of(shot)
+        check_equal(shot['stackshot_tasks_count'], len(tasks), 'stackshot_tasks_count')
+        threads = sum(len(task.get('thread_snapshots', {})) for task in tasks)
+        check_equal(shot['stackshot_threads_count'], threads, 'stackshot_threads_count')
+        check_equal(shot['stackshot_absent_cpus'], 0, 'the mask of CPUs that did not answer')
+        kinds |= shot.keys()
+    check('transitioning_task_snapshots' in kinds, 'no task was seen in teardown')
+
+
+def deltas(unikernel):
+    """A full capture, then deltas: what is not there in full has not run since the one before."""
+    count = 4
+    outcome = unikernel.run('--append', f'workload=fleet stackshot.flags={DELTA_FLAGS:#x} '
+                            'stackshot.interval_ms=100', '--count', count)
+    full, *rest = decoded_captures(unikernel, outcome, count)
+    before = full['kcdata_stackshot']
+    known = {thread['thread_snapshot']['ths_thread_id'] for task in tasks_of(before)
+             for thread in task['thread_snapshots'].values()}
+    shortly = 0
+    for decoded in rest:
+        check_equal(list(decoded), ['kcdata_delta_stackshot'], 'the kind of capture')
+        shot = decoded['kcdata_delta_stackshot']
+        since = shot['stackshot_delta_since_timestamp']
+        check_equal(since, before['mach_absolute_time'], 'the timestamp')
+        check('osversion' not in shot and 'mach_timebase_info' not in shot, 'constant facts')
+        check_equal(shot['stackshot_tasks_count'], len(tasks_of(shot)), 'stackshot_tasks_count')
+        seen = set()
+        for task in tasks_of(shot):
+            changed = task.get('thread_snapshots', {})
+            unchanged = task.get('thread_delta_snapshot', [])
+            shortly += len(unchanged)
+            seen |= {thread['tds_thread_id'] for thread in unchanged}
+            kinds = [kind for kind in ('task_snapshot', 'task_delta_snapshot',
+                                       'transitioning_task_snapshot') if kind in task]
+            check_equal(len(kinds), 1, f'the records of a task: {kinds}')
+            if kinds[0] == 'task_delta_snapshot':
+                check_equal(len(changed), 0, 'threads that ran in a task in which none did')
+            for thread in changed.values():
+                record = thread['thread_snapshot']
+                seen.add(record['ths_thread_id'])
+                on_core = record['ths_ss_flags'] & ON_CORE or record['ths_state'] & IDLE
+                check(on_core or record['ths_last_run_time'] > since,
+                      f'a thread in full that has not run: {record}')
+        check(known <= seen, f'threads are missing: {known - seen}')
+        before = shot
+    check(shortly > 10, f'only {shortly} threads in all have not run between captures')
+
+
 def panics_once_more(unikernel):
     outcome = unikernel.run('--append', 'test=panic-twice', timeout=60)
     check(len(re.findall('^exception inside a panic: current_el_spx_sync', outcome.log, re.M)) == 1,
@@ -74,6 +143,8 @@ def main():
         tap.case('single-threaded and parallel captures of one stop are equal, at -smp 64',
                  lambda: unikernel.self_test('modes modes.threads=3000 rounds=10 '
                                              'ack_timeout_ms=10000', '--smp', 64, timeout=1800))
+        tap.case('1,000 captures in a row, tasks coming and going, succeed and lose no memory',
+                 captures_in_a_row, unikernel, 1000)
         return tap.end()
     tap.case('1,000 stops lose no CPU, no wake-up and no register, at -smp 4',
              lambda: unikernel.self_test('quiesce cycles=1000', timeout=300))
@@ -101,6 +172,12 @@ def main():
     for smp in (1, 4):
         tap.case(f'each check of a request refuses it with its error, at -smp {smp}',
                  lambda smp=smp: unikernel.self_test('admission workload=idle', '--smp', smp))
+    for smp in (1, 4):
+        tap.case(f'whatever a request needs fails once, with the right error and no loss, at -smp {smp}',
+                 lambda smp=smp: unikernel.self_test('injection workload=idle', '--smp', smp))
+    tap.case('50 captures in a row, tasks coming and going, succeed and lose no memory, at -smp 4',
+             captures_in_a_row, unikernel, 50)
+    tap.case('deltas hold what ran since, and tell the rest shortly, at -smp 4', deltas, unikernel)
     tap.case('instructions in the trap are counted, by thread and by frame', costs_are_counted,
              unikernel)
     for smp in (1, 4):

@@ -12,12 +12,13 @@ from tap import check
 class Outcome:
     """One finished `stackshot run`."""
 
-    def __init__(self, command, status, stderr, log, kcdata):
+    def __init__(self, command, status, stderr, log, captures):
         self.command = command
         self.status = status
         self.stderr = stderr
         self.log = log  # the console, as text
-        self.kcdata = kcdata  # bytes of the capture, or None
+        self.captures = captures  # bytes of each
+        self.kcdata = captures[0] if captures else None
 
     def explain(self):
         tail = '\n'.join((self.stderr + '\n' + self.log).splitlines()[-40:])
@@ -33,6 +34,7 @@ class Unikernel:
     def run(self, *options, image=None, timeout=120):
         """Runs the image until it powers off. `timeout` in seconds is a hang detector only."""
         with tempfile.TemporaryDirectory() as directory:
+            captures = []
             out = pathlib.Path(directory) / 'capture.kcdata'
             log = pathlib.Path(directory) / 'uart.log'
             command = [self.stackshot, 'run', '--image', str(image or self.image), '--log', str(log),
@@ -41,8 +43,11 @@ class Unikernel:
                                   stderr=subprocess.PIPE, timeout=timeout + 60, check=False)
             text = log.read_bytes().decode('utf-8', 'replace') if log.exists() else ''
             text = text.replace('\r\n', '\n')
+            while out.exists():
+                captures.append(out.read_bytes())
+                out = out.with_name(f'capture-{len(captures) + 1}.kcdata')
             return Outcome(command, done.returncode, done.stderr.decode('utf-8', 'replace'), text,
-                           out.read_bytes() if out.exists() else None)
+                           captures)
 
     def verify(self, kcdata):
         """Fails if the capture breaks any rule of the format or of a stackshot's records."""
