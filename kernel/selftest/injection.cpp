@@ -51,6 +51,8 @@ class FailingSystem final : public System {
 
     SystemFacts& changeable_facts() { return facts_; }
     std::size_t live_bytes() const { return live_bytes_; }
+    /// Scratch memory prepared and not released.
+    int scratch() const { return scratch_; }
     std::size_t peak_bytes() const { return peak_bytes_; }
     void forget_peak() { peak_bytes_ = live_bytes_; }
     /// So many bytes are somebody else's now.
@@ -74,6 +76,18 @@ class FailingSystem final : public System {
     void free(std::span<std::byte> memory) override {
         live_bytes_ -= memory.size();
         real_.free(memory);
+    }
+    kern_return prepare_scratch() override {
+        if (allocations.fails())
+            return KERN_RESOURCE_SHORTAGE;
+        const kern_return error = real_.prepare_scratch();
+        if (error == KERN_SUCCESS)
+            scratch_++;
+        return error;
+    }
+    void release_scratch() override {
+        scratch_--;
+        real_.release_scratch();
     }
     void lock() override { real_.lock(); }
     bool try_lock() override { return real_.try_lock(); }
@@ -148,6 +162,7 @@ class FailingSystem final : public System {
   private:
     System& real_ = stackshot_system();
     SystemFacts facts_;
+    int scratch_ = 0;
     std::size_t live_bytes_ = 0;
     std::size_t peak_bytes_ = 0;
 };
@@ -252,6 +267,8 @@ class Bench {
         if (page_allocator().free_pages() != free_pages_)
             verdict_.fail("%s %zu: %zu pages are free, not %zu", what, n,
                           page_allocator().free_pages(), free_pages_);
+        if (system_.scratch() != 0)
+            verdict_.fail("%s %zu: scratch memory is not released", what, n);
         if (map_.real.mappings() != 1)
             verdict_.fail("%s %zu: the caller has %zu mappings", what, n, map_.real.mappings());
         if (!system_.try_lock())

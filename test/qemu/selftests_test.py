@@ -65,7 +65,10 @@ def tasks_of(shot):
 
 
 def decoded_captures(unikernel, outcome, count):
+    """The captures of a run, in order: so many, and each one sound."""
     check(outcome.status == 0 and len(outcome.captures) == count, outcome.explain())
+    for capture in outcome.captures:
+        unikernel.verify(capture)
     return [unikernel.decode(capture) for capture in outcome.captures]
 
 
