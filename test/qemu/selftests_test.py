@@ -10,6 +10,15 @@ import sys
 from tap import Tap, check, check_equal
 from unikernel import Unikernel
 
+FORMAT = 0x10000  # STACKSHOT_KCDATA_FORMAT
+GET_BOOT_PROFILE = 0x200
+SAVE_IN_KERNEL_BUFFER = 0x4000
+# SAVE_KEXT_LOADINFO and INSTRS_CYCLES, which XNU clears before the capture where they are not built.
+CLEARED = 0x8000008
+# GET_DQ, SAVE_IMP_DONATION_PIDS, the two faulting flags, COLLECT_SHAREDCACHE_LAYOUT, THREAD_WAITINFO,
+# THREAD_GROUP, SAVE_JETSAM_COALITIONS, ASID, PAGE_TABLES, SAVE_DYLD_COMPACTINFO and EXCLAVES.
+UNMET = 0x2b72a2001
+RESERVED = 0xf0  # nobody's: accepted and shown
 DELTA_FLAGS = 0x50006  # KCDATA_FORMAT, COLLECT_DELTA_SNAPSHOT, GET_GLOBAL_MEM_STATS, SAVE_LOADINFO
 ON_CORE = 0x800  # kThreadOnCore
 IDLE = 0x80  # SS_TH_IDLE
@@ -127,6 +136,43 @@ def deltas(unikernel):
     check(shortly > 10, f'only {shortly} threads in all have not run between captures')
 
 
+def boot_profile_is_given_out(unikernel):
+    """It is no new capture: it was taken with other flags, and long before."""
+    flags = f'stackshot.flags={FORMAT | GET_BOOT_PROFILE:#x}'
+    outcome = unikernel.run('--append', f'stackshot.boot_profile {flags}', '--delay', 2000)
+    shot = decoded_captures(unikernel, outcome, 1)[0]['kcdata_stackshot']
+    check_equal(shot['stackshot_in_flags'] & GET_BOOT_PROFILE, 0, 'what the profile was taken with')
+    timebase = shot['mach_timebase_info']
+    taken = shot['mach_absolute_time'] * timebase['numer'] // timebase['denom'] // 1_000_000
+    later = unikernel.run('--delay', 2000)
+    ordinary = decoded_captures(unikernel, later, 1)[0]['kcdata_stackshot']['mach_absolute_time']
+    check(taken < ordinary * timebase['numer'] // timebase['denom'] // 1_000_000 - 1000,
+          f'taken {taken} ms behind the start of the counter')
+    names = {task['task_snapshot']['ts_p_comm'] for task in shot['task_snapshots'].values()}
+    check('kernel_task' in names and len(names) > 1, f'the tasks are {names}')
+    without = unikernel.run('--append', flags, timeout=60)
+    check('stackshot: 1 of 1: failed: ENOENT' in without.log, without.explain())
+
+
+def admission_follows_boot_arguments(unikernel):
+    for arguments, error in (('stackshot.override=1', 'ENOTSUP'),
+                             ('stackshot.development=0 stackshot.compress', 'EPERM'),
+                             (f'stackshot.flags={FORMAT | SAVE_IN_KERNEL_BUFFER:#x}', 'EPERM'),
+                             ('stackshot.flags=0', 'ENOTSUP')):
+        outcome = unikernel.run('--append', f'{arguments} workload=idle', timeout=60)
+        check(f'stackshot: 1 of 1: failed: {error}' in outcome.log, outcome.explain())
+
+
+def unmet_flags_are_cleared(unikernel):
+    """What this kernel has nothing to record for: accepted, and not among the flags that were met."""
+    asked = FORMAT | CLEARED | UNMET | RESERVED
+    outcome = unikernel.run('--append', f'stackshot.flags={asked:#x} workload=idle')
+    shot = decoded_captures(unikernel, outcome, 1)[0]['kcdata_stackshot']
+    check_equal(hex(shot['stackshot_in_flags']), hex(asked & ~CLEARED), 'stackshot_in_flags')
+    check_equal(hex(shot['stackshot_out_flags']), hex(asked & ~CLEARED & ~UNMET),
+                'stackshot_out_flags')
+
+
 def panics_once_more(unikernel):
     outcome = unikernel.run('--append', 'test=panic-twice', timeout=60)
     check(len(re.findall('^exception inside a panic: current_el_spx_sync', outcome.log, re.M)) == 1,
@@ -181,6 +227,11 @@ def main():
     tap.case('50 captures in a row, tasks coming and going, succeed and lose no memory, at -smp 4',
              captures_in_a_row, unikernel, 50)
     tap.case('deltas hold what ran since, and tell the rest shortly, at -smp 4', deltas, unikernel)
+    tap.case('the boot profile is taken at the end of boot, and given out later',
+             boot_profile_is_given_out, unikernel)
+    tap.case('boot arguments say who may have a stackshot', admission_follows_boot_arguments, unikernel)
+    tap.case('flags nothing is recorded for are accepted and cleared', unmet_flags_are_cleared,
+             unikernel)
     tap.case('instructions in the trap are counted, by thread and by frame', costs_are_counted,
              unikernel)
     for smp in (1, 4):
