@@ -32,9 +32,13 @@ std::span<std::byte> ChunkChain::next_chunk(std::size_t used, std::size_t needed
         return {};
     // Before the tail is closed: the writer goes on in it if there is no memory.
     const std::size_t least = needed + sizeof(Chunk);
-    auto memory = arena_.allocate(cluster_, std::max(least, smallest_));
-    if (memory.empty() && least < smallest_)
-        memory = arena_.allocate(cluster_, least);
+    std::size_t size = std::max(least, smallest_);
+    auto memory = arena_.allocate(cluster_, size);
+    // By halves: a chunk for each item costs more than the item.
+    while (memory.empty() && size > least) {
+        size = std::max(least, size / 2);
+        memory = arena_.allocate(cluster_, size);
+    }
     if (memory.empty())
         return {};
     bytes_taken_ += memory.size();

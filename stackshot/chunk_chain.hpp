@@ -26,7 +26,8 @@ std::size_t chain_size(const Chunk* head);
 /// begins without a chunk and asks for the first one with its first item.
 class ChunkChain final : public kcdata::Extender {
   public:
-    /// `smallest`: bytes a new chunk has at least, as long as there is memory for such chunks.
+    /// `smallest`: bytes a new chunk has at least, as long as there is memory for such chunks; then
+    /// half of that, and so on.
     ChunkChain(Arena& arena, std::uint32_t cluster, std::size_t smallest)
         : arena_(arena), cluster_(cluster), smallest_(smallest) {}
     ChunkChain(const ChunkChain&) = delete;

@@ -126,9 +126,23 @@ TEST_CASE("the tail of a finished chain is used for the next one, even if it is 
     const Chunk* second = f.chain.finish();
     CHECK(read(first) == std::vector<std::pair<std::size_t, unsigned char>>{{100, 1}});
     CHECK(read(second) == std::vector<std::pair<std::size_t, unsigned char>>{{100, 2}});
-    // Header, item and, in the second, room for an end that is too small to be given back.
+    // Header and item of each; what is left of the chunks is given back.
     constexpr std::size_t chunk = sizeof(Chunk) + sizeof(ItemHeader) + 112;
-    CHECK(f.chain.bytes_taken() == chunk + chunk + sizeof(ItemHeader));
+    CHECK(f.chain.bytes_taken() == 2 * chunk);
+}
+
+TEST_CASE("where memory is too short for whole chunks, items do not get one each") {
+    Fixture f(10'000, 8000);
+    REQUIRE(append(f.chain.start(), 7000, 1) == KERN_SUCCESS);
+    (void)f.chain.finish();
+    Writer& writer = f.chain.start();
+    for (unsigned char n = 0; n < 20; ++n)
+        REQUIRE(append(writer, 80, n) == KERN_SUCCESS);
+    std::size_t chunks = 0;
+    for (const Chunk* chunk = f.chain.finish(); chunk != nullptr; chunk = chunk->next)
+        ++chunks;
+    // 20 items of 96 bytes: two chunks of a quarter would do.
+    CHECK(chunks <= 3);
 }
 
 TEST_CASE("with an allocation failing anywhere, every chain is whole or its writer was told") {
