@@ -185,6 +185,54 @@ struct stackshot_latency_cpu {
 };
 static_assert(sizeof(stackshot_latency_cpu) == 88);
 
+/// STACKSHOT_KCTYPE_LATENCY_INFO. Times in absolute time, sizes in bytes.
+struct stackshot_latency_collection_v2 {
+    std::uint64_t latency_version;
+    std::uint64_t setup_latency_mt;
+    std::uint64_t total_task_iteration_latency_mt;
+    std::uint64_t total_terminated_task_iteration_latency_mt;
+    std::uint64_t task_queue_building_latency_mt;
+    std::uint64_t terminated_task_queue_building_latency_mt;
+    std::uint64_t cpu_wait_latency_mt;
+    std::int32_t main_cpu_number;
+    std::int32_t calling_cpu_number;
+    std::uint64_t buffer_size;
+    std::uint64_t buffer_used;
+    std::uint64_t buffer_overhead;
+    std::uint64_t buffer_count;
+};
+static_assert(sizeof(stackshot_latency_collection_v2) == 96);
+
+/// STACKSHOT_KCTYPE_LATENCY_INFO_TASK, in absolute time.
+struct stackshot_latency_task {
+    std::uint64_t task_uniqueid;
+    std::uint64_t setup_latency;
+    std::uint64_t task_thread_count_loop_latency;
+    std::uint64_t task_thread_data_loop_latency;
+    std::uint64_t cur_tsnap_latency;
+    std::uint64_t pmap_latency;
+    std::uint64_t bsd_proc_ids_latency;
+    std::uint64_t misc_latency;
+    std::uint64_t misc2_latency;
+    std::uint64_t end_latency;
+};
+static_assert(sizeof(stackshot_latency_task) == 80);
+
+/// STACKSHOT_KCTYPE_LATENCY_INFO_THREAD, in absolute time.
+struct stackshot_latency_thread {
+    std::uint64_t thread_id;
+    std::uint64_t cur_thsnap1_latency;
+    std::uint64_t dispatch_serial_latency;
+    std::uint64_t dispatch_label_latency;
+    std::uint64_t cur_thsnap2_latency;
+    std::uint64_t thread_name_latency;
+    std::uint64_t sur_times_latency;
+    std::uint64_t user_stack_latency;
+    std::uint64_t kernel_stack_latency;
+    std::uint64_t misc_latency;
+};
+static_assert(sizeof(stackshot_latency_thread) == 80);
+
 /// Value of the described u64 "system_state_flags" and bits 0-1 of the ss_flags below.
 inline constexpr std::uint64_t kUser64_p = 0x1;
 inline constexpr std::uint64_t kKernel64_p = 0x2;

@@ -997,6 +997,51 @@ static_assert(
                                        MEMBER(stackshot_duration_v2, stackshot_duration_outer),
                                        MEMBER(stackshot_duration_v2, stackshot_duration_prior),
                                    }));
+static_assert(lies_as<stackshot_latency_collection_v2>(
+    STACKSHOT_KCTYPE_LATENCY_INFO,
+    {
+        MEMBER(stackshot_latency_collection_v2, latency_version),
+        MEMBER(stackshot_latency_collection_v2, setup_latency_mt),
+        MEMBER(stackshot_latency_collection_v2, total_task_iteration_latency_mt),
+        MEMBER(stackshot_latency_collection_v2, total_terminated_task_iteration_latency_mt),
+        MEMBER(stackshot_latency_collection_v2, task_queue_building_latency_mt),
+        MEMBER(stackshot_latency_collection_v2, terminated_task_queue_building_latency_mt),
+        MEMBER(stackshot_latency_collection_v2, cpu_wait_latency_mt),
+        MEMBER(stackshot_latency_collection_v2, main_cpu_number),
+        MEMBER(stackshot_latency_collection_v2, calling_cpu_number),
+        MEMBER(stackshot_latency_collection_v2, buffer_size),
+        MEMBER(stackshot_latency_collection_v2, buffer_used),
+        MEMBER(stackshot_latency_collection_v2, buffer_overhead),
+        MEMBER(stackshot_latency_collection_v2, buffer_count),
+    }));
+static_assert(lies_as<stackshot_latency_task>(
+    STACKSHOT_KCTYPE_LATENCY_INFO_TASK,
+    {
+        MEMBER(stackshot_latency_task, task_uniqueid),
+        MEMBER(stackshot_latency_task, setup_latency),
+        MEMBER(stackshot_latency_task, task_thread_count_loop_latency),
+        MEMBER(stackshot_latency_task, task_thread_data_loop_latency),
+        MEMBER(stackshot_latency_task, cur_tsnap_latency),
+        MEMBER(stackshot_latency_task, pmap_latency),
+        MEMBER(stackshot_latency_task, bsd_proc_ids_latency),
+        MEMBER(stackshot_latency_task, misc_latency),
+        MEMBER(stackshot_latency_task, misc2_latency),
+        MEMBER(stackshot_latency_task, end_latency),
+    }));
+static_assert(
+    lies_as<stackshot_latency_thread>(STACKSHOT_KCTYPE_LATENCY_INFO_THREAD,
+                                      {
+                                          MEMBER(stackshot_latency_thread, thread_id),
+                                          MEMBER(stackshot_latency_thread, cur_thsnap1_latency),
+                                          MEMBER(stackshot_latency_thread, dispatch_serial_latency),
+                                          MEMBER(stackshot_latency_thread, dispatch_label_latency),
+                                          MEMBER(stackshot_latency_thread, cur_thsnap2_latency),
+                                          MEMBER(stackshot_latency_thread, thread_name_latency),
+                                          MEMBER(stackshot_latency_thread, sur_times_latency),
+                                          MEMBER(stackshot_latency_thread, user_stack_latency),
+                                          MEMBER(stackshot_latency_thread, kernel_stack_latency),
+                                          MEMBER(stackshot_latency_thread, misc_latency),
+                                      }));
 
 #undef MEMBER
 

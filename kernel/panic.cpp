@@ -12,6 +12,7 @@
 #include "kernel/machine.hpp"
 #include "kernel/quiesce.hpp"
 #include "kernel/stackshot_system.hpp"
+#include "kernel/trace.hpp"
 #include "platform/arm64/exception/handlers.hpp"
 #include "platform/arm64/mmu/layout.hpp"
 #include "platform/arm64/psci/psci.hpp"
@@ -131,6 +132,7 @@ void panic(const char* format, ...) {
     va_end(arguments);
     print_backtrace(stopped, entry, false);
     print_cpus(stopped);
+    print_trace();
     finish();
 }
 
@@ -152,6 +154,7 @@ void handle_unexpected_exception(const ExceptionFrame& frame, Vector vector) {
     print_registers(frame);
     print_backtrace(stopped, interrupted, true);
     print_cpus(stopped);
+    print_trace();
     finish();
 }
 

@@ -19,6 +19,7 @@
 #include "kernel/stackshot_config.hpp"
 #include "kernel/task.hpp"
 #include "kernel/thread.hpp"
+#include "kernel/trace.hpp"
 #include "stackshot/stackshot.hpp"
 
 namespace kernel {
@@ -78,9 +79,11 @@ void serve(void* argument) {
     StackshotSeries series(plan);
     for (std::uint64_t number = 1; number <= plan.count; number++) {
         sleep_milliseconds(number == 1 ? plan.delay_milliseconds : plan.interval_milliseconds);
-        if (const auto error = series.next(); error != stackshot::BSD_SUCCESS)
+        if (const auto error = series.next(); error != stackshot::BSD_SUCCESS) {
             print("stackshot: %lu of %lu: failed: %s\n", number, plan.count,
                   stackshot::bsd_errno_name(error));
+            print_trace();
+        }
     }
     if (plan.off_then)
         shut_down();

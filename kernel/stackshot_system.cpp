@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "kcdata/records.hpp"
+#include "kernel/absolute_time.hpp"
 #include "kernel/boot_arguments.hpp"
 #include "kernel/cluster_map.hpp"
 #include "kernel/console.hpp"
@@ -19,8 +20,11 @@
 #include "kernel/page_allocator.hpp"
 #include "kernel/panic.hpp"
 #include "kernel/quiesce.hpp"
+#include "kernel/spinlock.hpp"
 #include "kernel/task.hpp"
 #include "kernel/thread.hpp"
+#include "kernel/trace.hpp"
+#include "platform/arm64/cpu/pmu.hpp"
 #include "platform/arm64/exception/frame.hpp"
 #include "platform/arm64/image.hpp"
 #include "platform/arm64/mmu/checked_read.hpp"
@@ -130,6 +134,10 @@ class KernelSystem final : public stackshot::System {
         machine::wait_for_event();
     }
     void signal_event() override { machine::send_event(); }
+    void trace(stackshot::TraceEvent event, std::uint64_t word, const char* file,
+               std::uint32_t line) override;
+
+    stackshot::CpuCounters counters(Quiesced&) override;
 
     Result<TaskRef> next_task(Quiesced&, TaskRef previous) override;
     Result<ThreadRef> skip_threads(Quiesced&, TaskRef task, ThreadRef previous,
@@ -207,27 +215,54 @@ void KernelSystem::initialize(const platform::Board& board) {
     constexpr std::array<std::string_view, 2> modes = {"parallel", "single"};
     facts_.tunables.single_threaded = arguments.choice("stackshot.mode", modes, 0) == 1;
     facts_.tunables.worker_timeout = quiesce().timeouts().progress;
+    // XNU's limit for a stackshot; and a CPU may take its time to answer.
+    constexpr std::uint64_t limit_nanoseconds = 42'600'000;
+    facts_.tunables.interrupts_off_limit =
+        std::max(nanoseconds_to_absolute_time(limit_nanoseconds), quiesce().timeouts().acknowledge);
     epoch_ = arguments.number("epoch", 0, 0, UINT32_MAX);
 }
 
 stackshot::TrapOutcome KernelSystem::trap(stackshot::TrapBody& body) {
-    const auto* const record =
-        static_cast<const platform::FrameRecord*>(__builtin_frame_address(0));
-    // The call itself: a thread on a CPU is shown where it stands, not where it goes on.
-    constexpr std::uint64_t instruction_size = 4;
-    const Registers entry{
-        .pc = record->lr - instruction_size,
-        .lr = 0,
-        .fp = record->fp,
-        .sp = reinterpret_cast<std::uint64_t>(__builtin_dwarf_cfa()),
-    };
     Stop stop(body, trap_time_);
-    const stackshot::TrapOutcome outcome = quiesce().stop(stop, entry);
+    stackshot::TrapOutcome outcome;
+    {
+        // First of all: the thread stays on this CPU, and is not interrupted where it is shown.
+        const InterruptsOff interrupts_off;
+        const auto* const record =
+            static_cast<const platform::FrameRecord*>(__builtin_frame_address(0));
+        // The call itself: a thread on a CPU is shown where it stands, not where it goes on.
+        constexpr std::uint64_t instruction_size = 4;
+        const Registers entry{
+            .pc = record->lr - instruction_size,
+            .lr = 0,
+            .fp = record->fp,
+            .sp = reinterpret_cast<std::uint64_t>(__builtin_dwarf_cfa()),
+        };
+        outcome = quiesce().stop(stop, entry);
+    }
+    // Only now: another thread may have the console.
     for_each_cpu(outcome.absent, [&stop](CpuIndex cpu) {
         console::print("stackshot: cpu %u did not answer the stop; last seen at pc %016lx\n", cpu,
                        stop.last_seen(cpu));
     });
+    if (outcome.interrupts_off > facts_.tunables.interrupts_off_limit)
+        console::print("stackshot: interrupts were off for %lu us, allowed are %lu us\n",
+                       absolute_time_to_microseconds(outcome.interrupts_off),
+                       absolute_time_to_microseconds(facts_.tunables.interrupts_off_limit));
     return outcome;
+}
+
+void KernelSystem::trace(stackshot::TraceEvent event, std::uint64_t word, const char* file,
+                         std::uint32_t line) {
+    const InterruptsOff interrupts_off;
+    trace_ring(machine::current_cpu()).add({machine::absolute_time(), event, line, file, word});
+}
+
+stackshot::CpuCounters KernelSystem::counters(Quiesced&) {
+    namespace pmu = platform::pmu;
+    if (!pmu::started() && !pmu::start())
+        return {};
+    return {pmu::cycles(), pmu::instructions_retired()};
 }
 
 std::uint64_t KernelSystem::microseconds_since_epoch() const {

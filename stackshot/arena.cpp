@@ -25,6 +25,7 @@ void Arena::reset(System& system, const CaptureState& state, std::span<std::byte
         pool.size = size / granularity * granularity;
         pool.used.store(0, std::memory_order_relaxed);
         pool.free = nullptr;
+        pool.freed = 0;
         memory = memory.subspan(size);
         cpus_left -= cpus[cluster];
         if (cpus_left == 0)
@@ -82,6 +83,7 @@ std::span<std::byte> Arena::best_fit(Pool& pool, std::size_t size) {
             before_best->next = next;
         else
             pool.free = next;
+        pool.freed = pool.freed - memory.size();
     }
     pool.lock.unlock(*system_);
     return memory;
@@ -98,7 +100,19 @@ void Arena::give_back(std::uint32_t cluster, std::span<std::byte> memory) {
     if (!pool.lock.lock(*system_, *state_))
         return;
     pool.free = new (memory.data()) FreeBlock{pool.free, memory.size()};
+    pool.freed = pool.freed + memory.size();
     pool.lock.unlock(*system_);
+}
+
+Arena::Usage Arena::usage() const {
+    Usage usage;
+    for (const Pool& pool : std::span(pools_).first(pool_count_)) {
+        usage.size += pool.size;
+        usage.used += pool.used.load(std::memory_order_relaxed);
+        usage.freed += pool.freed;
+        usage.pools += pool.size != 0;
+    }
+    return usage;
 }
 
 bool Arena::owns(std::uint32_t cluster, std::span<const std::byte> memory) const {

@@ -36,6 +36,15 @@ class Arena {
     /// `cluster`, that is, of the CPU that frees it.
     void give_back(std::uint32_t cluster, std::span<std::byte> memory);
 
+    /// What became of the memory. After the barrier.
+    struct Usage {
+        std::size_t size = 0;   ///< bytes in all
+        std::size_t used = 0;   ///< thereof ever allocated
+        std::size_t freed = 0;  ///< thereof given back, and not allocated again
+        std::size_t pools = 0;
+    };
+    Usage usage() const;
+
     /// Whether `memory` lies in the part that was cut for `cluster`.
     bool owns(std::uint32_t cluster, std::span<const std::byte> memory) const;
 
@@ -50,6 +59,7 @@ class Arena {
         Atomic<std::size_t> used{0};
         CaptureLock lock;
         Published<FreeBlock*> free = nullptr;
+        Published<std::size_t> freed = 0;
     };
 
     std::span<std::byte> bump(Pool& pool, std::size_t size);

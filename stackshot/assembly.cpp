@@ -66,6 +66,7 @@ Result<std::span<std::byte>> append_post_task(System& system, Writer& writer,
             return error;
     }
     PostTaskFacts post;
+    post.latency = collection.latency();
     post.latencies = collection.latencies();
     post.duration = collection.duration();
     post.prior_duration = facts.prior_duration;

@@ -54,6 +54,7 @@ Collection::Collection(System& system, const Request& request, const Estimate& e
 }
 
 void Collection::cpu_preflight(CpuIndex cpu) {
+    system_.trace(TraceEvent::preflight, 0);
     PerCpu& own = cpus_[cpu];
     own.preflight_time = system_.absolute_time();
     // Release: the initiator, which may see it without seeing the acknowledgement, sees the time.
@@ -70,14 +71,20 @@ void Collection::initiator(Quiesced& quiesced) {
         if (error == KERN_SUCCESS)
             (void)state_.run();
         else
-            (void)state_.fail(capture_error(error));
+            (void)state_.fail(capture_error(traced(system_, error)));
         system_.signal_event();
+        latency_.setup = system_.absolute_time() - begin_time_;
+        system_.trace(TraceEvent::set_up, workers());
         collect(quiesced);
     } else {
         leave(quiesced.cpu());
     }
+    const std::uint64_t wait_begin = system_.absolute_time();
     wait_for_workers(quiesced);
     end_time_ = system_.absolute_time();
+    latency_.cpu_wait = end_time_ - wait_begin;
+    latency_.calling_cpu = quiesced.cpu();
+    system_.trace(TraceEvent::barrier, latency_.cpu_wait);
     if (state_.panicked())
         system_.spin_for_panic(quiesced);
 }
@@ -123,6 +130,7 @@ void Collection::auxiliary(Quiesced& quiesced) {
 
 void Collection::collect(Quiesced& quiesced) {
     PerCpu& own = cpus_[quiesced.cpu()];
+    own.counters = system_.counters(quiesced);
     own.latency.init = system_.absolute_time() - own.preflight_time;
     if (state_.state() == CaptureState::RUNNING) {
         const kern_return error = mode_ == Mode::single_threaded
@@ -132,7 +140,11 @@ void Collection::collect(Quiesced& quiesced) {
         if (error != KERN_SUCCESS)
             (void)state_.fail(capture_error(error));
     }
+    const CpuCounters counters = system_.counters(quiesced);
+    own.latency.counters = {counters.cycles - own.counters.cycles,
+                            counters.instructions - own.counters.instructions};
     own.latency.total = system_.absolute_time() - own.preflight_time;
+    system_.trace(TraceEvent::recorded, own.latency.counts.threads);
     leave(quiesced.cpu());
 }
 
@@ -238,14 +250,17 @@ kern_return Collection::record_system(Writer& writer, Quiesced& quiesced) {
 Result<TaskRef> Collection::next_task(Quiesced& quiesced, CycleDetector<TaskRef>& circle,
                                       TaskRef task) {
     auto next = system_.next_task(quiesced, task);
-    if (next.ok() && next.value() != TaskRef::none && circle.step(next.value()))
-        return KERN_FAILURE;
+    if (!next.ok())
+        return traced(system_, next.error());
+    if (next.value() != TaskRef::none && circle.step(next.value()))
+        return traced(system_, KERN_FAILURE);
     return next;
 }
 
 kern_return Collection::collect_single_threaded(Quiesced& quiesced, PerCpu& own) {
     if (const kern_return error = record_system(single_writer_, quiesced); error != KERN_SUCCESS)
-        return error;
+        return traced(system_, error);
+    const std::uint64_t begin = system_.absolute_time();
     Recorder recorder(system_, quiesced, request_, unwinder_, own.frames);
     CycleDetector<TaskRef> circle;
     TaskRef task = TaskRef::none;
@@ -256,12 +271,13 @@ kern_return Collection::collect_single_threaded(Quiesced& quiesced, PerCpu& own)
         task = next.value();
         if (task == TaskRef::none)
             break;
-        bool recorded = false;
+        RecordedTask recorded;
         if (const kern_return error = recorder.record_task(single_writer_, task, {}, recorded);
             error != KERN_SUCCESS)
             return error;
-        done = recorded && request_.process_scoped();
+        done = recorded.wanted && request_.process_scoped();
     }
+    task_iteration_ = system_.absolute_time() - begin;
     own.latency.counts = recorder.counts();
     own.latency.buffer = single_writer_.used();
     return KERN_SUCCESS;
@@ -270,10 +286,13 @@ kern_return Collection::collect_single_threaded(Quiesced& quiesced, PerCpu& own)
 kern_return Collection::collect_in_parallel(Quiesced& quiesced, PerCpu& own) {
     Recorder recorder(system_, quiesced, request_, unwinder_, own.frames);
     ChunkChain chain(arena_, own.latency.cluster, estimate_.smallest_chunk);
-    kern_return error =
-        main_ == quiesced.cpu() ? fill_queues(quiesced, chain) : kern_return{KERN_SUCCESS};
+    const bool main = main_ == quiesced.cpu();
+    const std::uint64_t begin = system_.absolute_time();
+    kern_return error = main ? fill_queues(quiesced, chain) : kern_return{KERN_SUCCESS};
     if (error == KERN_SUCCESS)
         error = work_on_queues(recorder, chain, own);
+    if (main)
+        task_iteration_ = system_.absolute_time() - begin;
     own.latency.counts = recorder.counts();
     own.latency.buffer = chain.bytes_taken();
     own.latency.borrowed = chain.bytes_borrowed();
@@ -282,9 +301,10 @@ kern_return Collection::collect_in_parallel(Quiesced& quiesced, PerCpu& own) {
 
 kern_return Collection::fill_queues(Quiesced& quiesced, ChunkChain& chain) {
     if (const kern_return error = record_system(chain.start(), quiesced); error != KERN_SUCCESS)
-        return error;
+        return traced(system_, error);
     pre_task_ = chain.finish();
 
+    const std::uint64_t begin = system_.absolute_time();
     CycleDetector<TaskRef> circle;
     TaskRef task = TaskRef::none;
     kern_return pushed = KERN_SUCCESS;
@@ -299,11 +319,13 @@ kern_return Collection::fill_queues(Quiesced& quiesced, ChunkChain& chain) {
         if (pushed == KERN_SUCCESS)
             pushed = push_task(quiesced, task);
         if (pushed != KERN_SUCCESS && pushed != KERN_INSUFFICIENT_BUFFER_SIZE)
-            return pushed;
+            return traced(system_, pushed);
     }
     if (pushed != KERN_SUCCESS)
-        return pushed;
+        return traced(system_, pushed);
     queues_.set_populated();
+    queue_building_ = system_.absolute_time() - begin;
+    system_.trace(TraceEvent::populated, 0);
     system_.signal_event();
     return KERN_SUCCESS;
 }
@@ -358,12 +380,13 @@ kern_return Collection::work_on_queues(Recorder& recorder, ChunkChain& chain, Pe
             own.latency.work_queue += system_.absolute_time() - begin;
             continue;
         }
-        bool recorded = false;
+        RecordedTask recorded;
         if (const kern_return error =
                 recorder.record_task(chain.start(), item->task, item->part, recorded);
             error != KERN_SUCCESS)
             return error;
         item->records = chain.finish();
+        item->latency = recorded.latency;
     }
 }
 
@@ -376,7 +399,36 @@ kern_return Collection::conclude() {
         latencies_[latency_count_++] = cpus_[cpu].latency;
         counts_ += cpus_[cpu].latency.counts;
     });
+    latency_.main_cpu = main_;
+    latency_.task_iteration = task_iteration_;
+    latency_.queue_building = queue_building_;
+    latency_.buffer_size = memory_.size();
+    if (mode_ == Mode::parallel) {
+        const Arena::Usage usage = arena_.usage();
+        latency_.buffer_used = usage.used;
+        latency_.buffer_overhead = usage.freed;
+        latency_.buffer_count = usage.pools;
+        if (error == KERN_SUCCESS)
+            finish_task_latencies();
+    } else {
+        latency_.buffer_used = single_writer_.used() + frames_size;
+        latency_.buffer_count = 1;
+    }
     return error;
+}
+
+/// The parts of a task were recorded by several CPUs, and each has measured its own.
+void Collection::finish_task_latencies() {
+    TaskLatency sum;
+    for (const WorkItem& item : queues_.items()) {
+        const TaskLatency latency = item.latency;
+        sum += latency;
+        if (latency.record != nullptr)
+            fill(*latency.record, sum);
+        const TaskPart part = item.part;
+        if (part.end == ThreadRef::none)
+            sum = {};
+    }
 }
 
 void CaptureTrap::cpu_preflight(CpuIndex cpu) {

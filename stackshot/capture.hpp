@@ -74,6 +74,7 @@ class Collection {
     const Counts& counts() const { return counts_; }
     /// Absolute time from the start of the walk to the end of the barrier.
     std::uint64_t duration() const { return end_time_ - begin_time_; }
+    const CollectionLatency& latency() const { return latency_; }
     /// What each worker did, lowest CPU first.
     std::span<const CpuLatency> latencies() const {
         return std::span(latencies_).first(latency_count_);
@@ -90,6 +91,7 @@ class Collection {
     struct alignas(64) PerCpu {
         Atomic<bool> preflighted{false};
         std::uint64_t preflight_time = 0;
+        CpuCounters counters{};  ///< at the beginning
         std::span<std::uint64_t> frames{};
         CpuLatency latency{};
     };
@@ -107,6 +109,7 @@ class Collection {
     kcdata::kern_return fill_queues(Quiesced& quiesced, ChunkChain& chain);
     kcdata::kern_return push_task(Quiesced& quiesced, TaskRef task);
     kcdata::kern_return push(TaskRef task, const TaskPart& part, std::size_t threads);
+    void finish_task_latencies();
     kcdata::kern_return work_on_queues(Recorder& recorder, ChunkChain& chain, PerCpu& own);
     kcdata::kern_return record_system(kcdata::Writer& writer, Quiesced& quiesced);
     /// The task behind `task`, none at the end; KERN_FAILURE if the list runs in a circle.
@@ -132,6 +135,10 @@ class Collection {
     std::uint64_t usecs_since_epoch_ = 0;
     std::uint64_t begin_time_ = 0;
     std::uint64_t end_time_ = 0;
+    CollectionLatency latency_{};
+    // The main CPU's.
+    Published<std::uint64_t> task_iteration_ = 0;
+    Published<std::uint64_t> queue_building_ = 0;
 
     kcdata::Writer single_writer_{};
     Arena arena_{};

@@ -29,6 +29,9 @@ constexpr std::size_t per_thread = container + item(sizeof(kcdata::thread_snapsh
 constexpr std::size_t per_task =
     container + item(sizeof(kcdata::task_snapshot_v2)) + item(sizeof(kcdata::dyld_uuid_info_64));
 
+constexpr std::size_t per_task_latency = item(sizeof(kcdata::stackshot_latency_task));
+constexpr std::size_t per_thread_latency = item(sizeof(kcdata::stackshot_latency_thread));
+
 constexpr std::size_t fudge(std::size_t size, std::uint32_t percent) {
     return size / 100 * (100 + percent) + size % 100 * (100 + percent) / 100;
 }
@@ -49,11 +52,14 @@ Estimate estimate_stackshot(const SystemFacts& facts, std::size_t tasks, std::si
     const std::uint32_t adj = std::min<std::uint32_t>(facts.tunables.estimate_adj, 100);
     tasks = std::max<std::size_t>(tasks, 1);
     const std::size_t threads_per_task = (threads + tasks - 1) / tasks;
+    const bool latencies = !request.has(kcdata::STACKSHOT_DISABLE_LATENCY_INFO);
 
     Estimate estimate;
     estimate.adj = adj;
     estimate.threads = threads;
     estimate.smallest_chunk = per_task + threads_per_task * per_thread;
+    if (latencies)
+        estimate.smallest_chunk += per_task_latency + threads_per_task * per_thread_latency;
     // Besides the percentage a fixed number: few tasks double easily.
     estimate.queue_capacity = fudge(tasks, 10) + 16;
 

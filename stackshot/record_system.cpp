@@ -64,6 +64,8 @@ kern_return append_latencies(Writer& writer, std::span<const CpuLatency> latenci
         element.init_latency_mt = cpu.init;
         element.workqueue_latency_mt = cpu.work_queue;
         element.total_latency_mt = cpu.total;
+        element.total_cycles = cpu.counters.cycles;
+        element.total_instrs = cpu.counters.instructions;
         element.tasks_processed = cpu.counts.tasks;
         element.threads_processed = cpu.counts.threads;
         element.total_buf = cpu.buffer;
@@ -72,6 +74,23 @@ kern_return append_latencies(Writer& writer, std::span<const CpuLatency> latenci
         place += sizeof(element);
     }
     return KERN_SUCCESS;
+}
+
+/// Version 2 of the record. Ended threads are no tasks of their own here.
+kern_return append_latency(Writer& writer, const CollectionLatency& latency) {
+    stackshot_latency_collection_v2 record{};
+    record.latency_version = 2;
+    record.setup_latency_mt = latency.setup;
+    record.total_task_iteration_latency_mt = latency.task_iteration;
+    record.task_queue_building_latency_mt = latency.queue_building;
+    record.cpu_wait_latency_mt = latency.cpu_wait;
+    record.main_cpu_number = static_cast<std::int32_t>(latency.main_cpu);
+    record.calling_cpu_number = static_cast<std::int32_t>(latency.calling_cpu);
+    record.buffer_size = latency.buffer_size;
+    record.buffer_used = latency.buffer_used;
+    record.buffer_overhead = latency.buffer_overhead;
+    record.buffer_count = latency.buffer_count;
+    return writer.append_value(STACKSHOT_KCTYPE_LATENCY_INFO, record);
 }
 
 }  // namespace
@@ -113,8 +132,9 @@ std::size_t record_post_task_room(CpuIndex cpus) {
     constexpr std::size_t described_u32 = description_size + sizeof(std::uint32_t);
     constexpr std::size_t described_u64 = description_size + sizeof(std::uint64_t);
     // Counts and flags, tries, duration, latencies. Cannot overflow for any CpuIndex.
-    return estimate_required_buffer_size(6, 3 * described_u64 + described_u32 +
+    return estimate_required_buffer_size(7, 3 * described_u64 + described_u32 +
                                                 sizeof(stackshot_duration_v2) +
+                                                sizeof(stackshot_latency_collection_v2) +
                                                 cpus * sizeof(stackshot_latency_cpu))
         .value();
 }
@@ -135,7 +155,8 @@ Result<std::span<std::byte>> record_post_task(Writer& writer, const Request& req
         return result == KERN_SUCCESS;
     };
     if (!request.has(STACKSHOT_DISABLE_LATENCY_INFO) &&
-        !ok(append_latencies(writer, facts.latencies)))
+        (!ok(append_latencies(writer, facts.latencies)) ||
+         !ok(append_latency(writer, facts.latency))))
         return error;
     auto duration =
         writer.reserve(STACKSHOT_KCTYPE_STACKSHOT_DURATION, sizeof(stackshot_duration_v2));

@@ -62,35 +62,58 @@ kern_return append_task_snapshot(Writer& writer, const TaskFacts& task, std::uin
 
 }  // namespace
 
-kern_return Recorder::record_task(Writer& writer, TaskRef task, const TaskPart& part,
-                                  bool& recorded) {
-    recorded = false;
-    TaskFacts facts;
-    if (const kern_return error = system_.task_facts(quiesced_, task, facts); error != KERN_SUCCESS)
-        return error;
-    if (!request_.wants(facts.pid) || is_remnant(facts))
-        return KERN_SUCCESS;
-
-    const bool from_beginning = part.first == ThreadRef::none;
-    if (from_beginning) {
-        if (const kern_return error = begin_task(writer, facts); error != KERN_SUCCESS)
-            return error;
-        ++counts_.tasks;
-    }
-    if (const kern_return error =
-            for_each_thread(part, from_beginning ? facts.first_thread : part.first,
-                            [&] { return record_thread(writer); });
-        error != KERN_SUCCESS)
-        return error;
-    recorded = true;
-    return part.end == ThreadRef::none ? writer.container_end(facts.unique_pid) : KERN_SUCCESS;
+void fill(stackshot_latency_task& record, const TaskLatency& latency) {
+    record.setup_latency = latency.setup;
+    record.task_thread_count_loop_latency = latency.count;
+    record.cur_tsnap_latency = latency.snapshot;
+    record.task_thread_data_loop_latency = latency.threads;
 }
 
-kern_return Recorder::begin_task(Writer& writer, const TaskFacts& facts) {
+kern_return Recorder::record_task(Writer& writer, TaskRef task, const TaskPart& part,
+                                  RecordedTask& recorded) {
+    recorded = {};
+    Stopwatch stopwatch(system_, wants_latencies());
+    TaskFacts facts;
+    if (const kern_return error = system_.task_facts(quiesced_, task, facts); error != KERN_SUCCESS)
+        return traced(system_, error);
+    if (!request_.wants(facts.pid) || is_remnant(facts))
+        return KERN_SUCCESS;
+    recorded.wanted = true;
+    TaskLatency& latency = recorded.latency;
+    latency.setup = stopwatch.lap();
+
+    const bool from_beginning = part.first == ThreadRef::none;
+    const bool to_end = part.end == ThreadRef::none;
+    if (from_beginning) {
+        if (const kern_return error = begin_task(writer, facts, stopwatch, latency);
+            error != KERN_SUCCESS)
+            return traced(system_, error);
+        ++counts_.tasks;
+        latency.snapshot = stopwatch.lap();
+    }
+    Stopwatch of_thread(system_, wants_latencies());
+    if (const kern_return error =
+            for_each_thread(part, from_beginning ? facts.first_thread : part.first,
+                            [&] { return record_thread(writer, of_thread); });
+        error != KERN_SUCCESS)
+        return error;
+    latency.threads = stopwatch.lap();
+    if (!to_end)
+        return KERN_SUCCESS;
+    if (const kern_return error = end_task(writer, facts, latency); error != KERN_SUCCESS)
+        return traced(system_, error);
+    if (from_beginning && latency.record != nullptr)
+        fill(*latency.record, latency);
+    return KERN_SUCCESS;
+}
+
+kern_return Recorder::begin_task(Writer& writer, const TaskFacts& facts, Stopwatch& stopwatch,
+                                 TaskLatency& latency) {
     ThreadCounts threads;
     if (request_.is_delta()) {
         if (const kern_return error = count_threads(facts, threads); error != KERN_SUCCESS)
             return error;
+        latency.count = stopwatch.lap();
     }
     // Teardown is the only transition there is.
     if (const kern_return error = writer.container_begin(
@@ -120,6 +143,19 @@ kern_return Recorder::append_task_records(Writer& writer, const TaskFacts& facts
 std::uint64_t Recorder::recorded_flags(const TaskFacts& task) {
     return task.ss_flags | kUser64_p | kTaskSharedRegionNone |
            (task.active ? 0 : kTerminatedSnapshot);
+}
+
+kern_return Recorder::end_task(Writer& writer, const TaskFacts& facts, TaskLatency& latency) {
+    if (wants_latencies()) {
+        const auto record =
+            writer.place<stackshot_latency_task>(STACKSHOT_KCTYPE_LATENCY_INFO_TASK);
+        if (!record.ok())
+            return record.error();
+        *record.value() = {};
+        record.value()->task_uniqueid = facts.unique_pid;
+        latency.record = record.value();
+    }
+    return writer.container_end(facts.unique_pid);
 }
 
 }  // namespace stackshot

@@ -54,7 +54,18 @@ constexpr Description on_absent_cpu{"on_absent_cpu"};
 
 }  // namespace
 
-kern_return Recorder::record_thread(Writer& writer) {
+kern_return Recorder::record_stack(Writer& writer, std::uint64_t& ss_flags) {
+    if (!thread_.has_stack)
+        return KERN_SUCCESS;
+    const Walk walk = unwinder_.walk(quiesced_, thread_.stack, frames_);
+    ss_flags |= walk_flags(walk);
+    counts_.frames += walk.count;
+    return walk.count == 0 ? KERN_SUCCESS
+                           : writer.append_array<std::uint64_t>(STACKSHOT_KCTYPE_KERN_STACKLR64,
+                                                                frames_.first(walk.count));
+}
+
+kern_return Recorder::record_thread(Writer& writer, Stopwatch& stopwatch) {
     const ThreadFacts& thread = thread_;
     if (leaves_out(thread) || is_unchanged(thread))
         return KERN_SUCCESS;
@@ -67,6 +78,7 @@ kern_return Recorder::record_thread(Writer& writer) {
     if (!snapshot.ok())
         return snapshot.error();
     fill(*snapshot.value(), thread, thread.ss_flags);
+    const std::uint64_t snapshot_latency = stopwatch.lap();
 
     if (thread.name[0] != '\0') {
         const auto name = writer.place<ThreadName>(STACKSHOT_KCTYPE_THREAD_NAME);
@@ -75,6 +87,7 @@ kern_return Recorder::record_thread(Writer& writer) {
         static_assert(sizeof(thread.name) == thread_name_size);
         std::memcpy(name.value()->text, thread.name, thread_name_size);
     }
+    const std::uint64_t name_latency = stopwatch.lap();
 
     const auto times = writer.place<stackshot_cpu_times_v2>(STACKSHOT_KCTYPE_CPU_TIMES);
     if (!times.ok())
@@ -82,18 +95,12 @@ kern_return Recorder::record_thread(Writer& writer) {
     times.value()->user_usec = microseconds_(thread.user_time);
     times.value()->system_usec = microseconds_(thread.system_time);
     times.value()->runnable_usec = microseconds_(thread.runnable_time);
+    const std::uint64_t times_latency = stopwatch.lap();
 
-    if (thread.has_stack) {
-        const Walk walk = unwinder_.walk(quiesced_, thread.stack, frames_);
-        snapshot.value()->ths_ss_flags |= walk_flags(walk);
-        if (walk.count != 0) {
-            if (const kern_return error = writer.append_array<std::uint64_t>(
-                    STACKSHOT_KCTYPE_KERN_STACKLR64, frames_.first(walk.count));
-                error != KERN_SUCCESS)
-                return error;
-        }
-        counts_.frames += walk.count;
-    }
+    if (const kern_return error = record_stack(writer, snapshot.value()->ths_ss_flags);
+        error != KERN_SUCCESS)
+        return error;
+    const std::uint64_t stack_latency = stopwatch.lap();
 
     // Not XNU's, whose thread snapshot does not tell the CPU. The CPU the thread is on or was on
     // last; with kThreadOnCore on a CPU of stackshot_absent_cpus, the stack is the last one known.
@@ -108,6 +115,27 @@ kern_return Recorder::record_thread(Writer& writer) {
         if (const kern_return error = writer.append_uint32_with_description(on_absent_cpu, 1);
             error != KERN_SUCCESS)
             return error;
+    }
+
+    if (stopwatch.on()) {
+        const auto record =
+            writer.place<stackshot_latency_thread>(STACKSHOT_KCTYPE_LATENCY_INFO_THREAD);
+        if (!record.ok())
+            return record.error();
+        // The threads have no dispatch queues and no user stacks, and their snapshot is written at
+        // once.
+        *record.value() = {
+            .thread_id = thread.thread_id,
+            .cur_thsnap1_latency = snapshot_latency,
+            .dispatch_serial_latency = 0,
+            .dispatch_label_latency = 0,
+            .cur_thsnap2_latency = 0,
+            .thread_name_latency = name_latency,
+            .sur_times_latency = times_latency,
+            .user_stack_latency = 0,
+            .kernel_stack_latency = stack_latency,
+            .misc_latency = stopwatch.lap(),
+        };
     }
     ++counts_.threads;
     return writer.container_end(thread.thread_id);

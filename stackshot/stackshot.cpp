@@ -37,6 +37,14 @@ TrapOutcome run_trap(System& system, Collection& collection, SubsystemStatistics
     counted.last_end = system.absolute_time();
     ++counted.count;
     counted.duration += counted.last_end - counted.last_start;
+    if (outcome.absent != 0)
+        system.trace(TraceEvent::absent, outcome.absent);
+    if (outcome.interrupts_off > system.facts().tunables.interrupts_off_limit) {
+        ++counted.overdue;
+        system.trace(TraceEvent::interrupts_overdue, outcome.interrupts_off);
+    } else {
+        system.trace(TraceEvent::resumed, outcome.interrupts_off);
+    }
     return outcome;
 }
 
@@ -50,11 +58,12 @@ Result<Stackshot> attempt_stackshot(System& system, const Request& request,
     facts.prior_duration = statistics.prior_time;
     statistics.buffer_size = size;
 
+    system.trace(TraceEvent::attempt, size);
     Attempt attempt(system);
     if (const kern_return error =
             attempt.prepare(request, estimate, size, select_mode(system.facts(), request));
         error != KERN_SUCCESS)
-        return error;
+        return traced(system, error);
     const Collection& collection = attempt.collection();
     facts.outer_begin = system.absolute_time();
     statistics.prepare_time = facts.outer_begin - prepare_begin;
@@ -69,7 +78,8 @@ Result<Stackshot> attempt_stackshot(System& system, const Request& request,
     auto assembled = attempt.assemble(facts);
     statistics.peak_memory = std::max(statistics.peak_memory, attempt.peak_memory());
     if (!assembled.ok())
-        return assembled.error();
+        return traced(system, assembled.error());
+    system.trace(TraceEvent::assembled, assembled->size);
     const Counts counts = collection.counts();
     statistics.tasks = counts.tasks;
     statistics.threads = counts.threads;

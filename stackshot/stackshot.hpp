@@ -34,6 +34,8 @@ struct SubsystemStatistics {
     std::uint64_t last_end = 0;  ///< 0 while a trap is under way
     std::uint64_t count = 0;
     std::uint64_t duration = 0;  ///< of all together
+    /// Traps that had interrupts off for longer than Tunables::interrupts_off_limit.
+    std::uint64_t overdue = 0;
 };
 
 /// A finished capture: `size` bytes of kcdata at the start of `buffer`, in which zeroes follow. The

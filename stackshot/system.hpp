@@ -7,6 +7,7 @@
 
 #include "kcdata/result.hpp"
 #include "stackshot/frame_chain.hpp"
+#include "stackshot/trace_ring.hpp"
 
 namespace stackshot {
 
@@ -126,6 +127,8 @@ struct Tunables {
     bool single_threaded = false;       ///< never collect in parallel
     /// Absolute time the initiator, done itself, waits for the other CPUs to finish their part.
     std::uint64_t worker_timeout = UINT64_MAX;
+    /// Absolute time that interrupts may be off for a trap without being reported.
+    std::uint64_t interrupts_off_limit = UINT64_MAX;
 };
 
 class PostTrapProducer;
@@ -157,6 +160,12 @@ struct MemoryFacts {
     std::uint32_t free_pages = 0;
     std::uint32_t active_pages = 0;
     std::uint32_t wired_pages = 0;
+};
+
+/// What a CPU has done since some time before, as far as it counts that; 0 otherwise.
+struct CpuCounters {
+    std::uint64_t cycles = 0;
+    std::uint64_t instructions = 0;
 };
 
 /// What a capture does on each CPU while the world is stopped. Implemented by the collector.
@@ -226,7 +235,13 @@ class System {
     /// Ends the wait_for_event() of all CPUs; what this CPU wrote before is visible to them then.
     virtual void signal_event() = 0;
 
+    /// Adds an entry to this CPU's trace, from the caller's line unless another one is given.
+    virtual void trace(TraceEvent event, std::uint64_t word, const char* file = __builtin_FILE(),
+                       std::uint32_t line = __builtin_LINE()) = 0;
+
     // Inside a trap.
+    /// This CPU's.
+    virtual CpuCounters counters(Quiesced&) = 0;
     /// The task behind `previous` in the kernel's task list (TaskRef::none: the first one), which
     /// the list of terminated tasks follows; TaskRef::none at the end. KERN_FAILURE: the list is
     /// corrupt.
@@ -272,5 +287,13 @@ class System {
   protected:
     ~System() = default;
 };
+
+/// Notes `error` in the trace, as the caller's line, and hands it on.
+inline kcdata::kern_return traced(System& system, kcdata::kern_return error,
+                                  const char* file = __builtin_FILE(),
+                                  std::uint32_t line = __builtin_LINE()) {
+    system.trace(TraceEvent::error, static_cast<std::uint64_t>(error), file, line);
+    return error;
+}
 
 }  // namespace stackshot

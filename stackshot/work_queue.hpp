@@ -19,6 +19,7 @@ struct WorkItem {
     /// The records; empty when the request does not want the task. Written by the CPU that claimed
     /// the item, read after the barrier.
     Published<Chunk*> records = nullptr;
+    Published<TaskLatency> latency{};
 };
 
 /// A task of many threads is cut into parts, for CPUs to share it: so many parts as give each CPU

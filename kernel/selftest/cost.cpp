@@ -42,12 +42,12 @@ class CountedTrap final : public stackshot::TrapBody {
     stackshot::TrapBody& body_;
 };
 
-/// Takes a capture and throws it away. False after a failure.
-bool measure(Verdict& verdict, Cost& cost) {
+/// Takes a capture with these flags more and throws it away. False after a failure.
+bool measure_one(Verdict& verdict, std::uint64_t flags, Cost& cost) {
     stackshot::System& system = stackshot_system();
     stackshot::Request request;
     request.flags =
-        STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO | STACKSHOT_GET_GLOBAL_MEM_STATS;
+        STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO | STACKSHOT_GET_GLOBAL_MEM_STATS | flags;
     const auto estimate = stackshot::estimate_stackshot(system.facts(), system.task_count(),
                                                         system.thread_count(), request);
     stackshot::Attempt attempt(system);
@@ -71,6 +71,38 @@ bool measure(Verdict& verdict, Cost& cost) {
     return true;
 }
 
+/// One system, captured with latency records and without.
+struct Costs {
+    Cost with, without;
+};
+
+bool measure(Verdict& verdict, Costs& costs) {
+    return measure_one(verdict, 0, costs.with) &&
+           measure_one(verdict, STACKSHOT_DISABLE_LATENCY_INFO, costs.without);
+}
+
+/// What a thread and a frame cost, from three systems that differ in their threads only.
+struct Shares {
+    std::int64_t frames_of_shallow = 0, frames_of_deep = 0;
+    std::int64_t cost_of_shallow = 0, cost_of_deep = 0;
+
+    Shares(const Cost& before, const Cost& with_shallow, const Cost& with_deep)
+        : frames_of_shallow(with_shallow.frames - before.frames),
+          frames_of_deep(with_deep.frames - with_shallow.frames),
+          cost_of_shallow(with_shallow.instructions - before.instructions),
+          cost_of_deep(with_deep.instructions - with_shallow.instructions) {}
+
+    bool counted() const {
+        return frames_of_deep > frames_of_shallow && cost_of_deep > cost_of_shallow;
+    }
+    std::int64_t per_frame() const {
+        return (cost_of_deep - cost_of_shallow) / (frames_of_deep - frames_of_shallow);
+    }
+    std::int64_t per_thread(std::int64_t threads) const {
+        return (cost_of_shallow - per_frame() * frames_of_shallow) / threads;
+    }
+};
+
 }  // namespace
 
 void cost_test(Verdict& verdict) {
@@ -78,11 +110,11 @@ void cost_test(Verdict& verdict) {
         return verdict.fail("this CPU counts no instructions");
     if (machine::online_cpus() != 1)
         return verdict.fail("only with one CPU do its instructions measure the whole trap");
-    // Three captures; from each to the next only threads come along, shallow ones, then deep ones.
+    // From each system to the next only threads come along, shallow ones, then deep ones.
     constexpr std::int64_t threads = 200;
     constexpr std::size_t shallow = 4;
     constexpr std::size_t deep = 24;
-    Cost before, with_shallow, with_deep;
+    Costs before, with_shallow, with_deep;
     if (!measure(verdict, before) ||
         !start_waiting_tasks(verdict,
                              {.tasks = 1, .threads_per_task = threads, .depth = shallow}) ||
@@ -90,21 +122,18 @@ void cost_test(Verdict& verdict) {
         !start_waiting_tasks(verdict, {.tasks = 1, .threads_per_task = threads, .depth = deep}) ||
         !measure(verdict, with_deep))
         return;
-    const std::int64_t shallow_cost = with_shallow.instructions - before.instructions;
-    const std::int64_t deep_cost = with_deep.instructions - with_shallow.instructions;
-    const std::int64_t shallow_frames = with_shallow.frames - before.frames;
-    const std::int64_t deep_frames = with_deep.frames - with_shallow.frames;
-    if (deep_frames <= shallow_frames || deep_cost <= shallow_cost)
+    const Shares with(before.with, with_shallow.with, with_deep.with);
+    const Shares without(before.without, with_shallow.without, with_deep.without);
+    if (!with.counted() || !without.counted())
         return verdict.fail("%ld frames took %ld instructions, %ld frames %ld (-icount is needed)",
-                            shallow_frames, shallow_cost, deep_frames, deep_cost);
-    const std::int64_t per_frame = (deep_cost - shallow_cost) / (deep_frames - shallow_frames);
-    const std::int64_t per_thread = (shallow_cost - per_frame * shallow_frames) / threads;
+                            with.frames_of_shallow, with.cost_of_shallow, with.frames_of_deep,
+                            with.cost_of_deep);
     console::print(
-        "cost: %ld instructions a thread and %ld a frame in the trap; %zu bytes a thread "
-        "with %ld frames\n",
-        per_thread, per_frame,
-        (with_shallow.bytes - before.bytes) / static_cast<std::size_t>(threads),
-        shallow_frames / threads);
+        "cost: %ld instructions a thread and %ld a frame in the trap, %ld a thread without its "
+        "latencies; %zu bytes a thread with %ld frames\n",
+        with.per_thread(threads), with.per_frame(), without.per_thread(threads),
+        (with_shallow.with.bytes - before.with.bytes) / static_cast<std::size_t>(threads),
+        with.frames_of_shallow / threads);
 }
 
 }  // namespace kernel::selftest

@@ -100,6 +100,11 @@ class FailingSystem final : public System {
     std::uint32_t cluster_of(CpuIndex cpu) const override { return real_.cluster_of(cpu); }
     void wait_for_event() override { real_.wait_for_event(); }
     void signal_event() override { real_.signal_event(); }
+    void trace(TraceEvent event, std::uint64_t word, const char* file,
+               std::uint32_t line) override {
+        real_.trace(event, word, file, line);
+    }
+    CpuCounters counters(Quiesced& quiesced) override { return real_.counters(quiesced); }
     Result<TaskRef> next_task(Quiesced& quiesced, TaskRef previous) override {
         if (reads.fails())
             return KERN_FAILURE;
@@ -323,8 +328,10 @@ void Bench::fail_everything(const char* mode) {
         "read, delta", system_.reads, format | STACKSHOT_COLLECT_DELTA_SNAPSHOT, KERN_FAILURE);
     // A stack that cannot be read to its end is marked, and no more than that.
     const std::size_t words = fail_each("word", system_.words, format, KERN_SUCCESS);
-    if (!verdict_.failed() &&
-        (allocations < 2 || compressed < 4 || reads < 8 || delta_reads < reads || words < 10))
+    // Each task is found and read, each thread is read, and the list is found to end.
+    const std::size_t least_reads = 2 * system_.task_count() + system_.thread_count() + 1;
+    if (!verdict_.failed() && (allocations < 2 || compressed < 4 || reads < least_reads ||
+                               delta_reads < reads || words < 10))
         verdict_.fail("%s: %zu, %zu, %zu, %zu and %zu failures are too few", mode, allocations,
                       compressed, reads, delta_reads, words);
     console::print(

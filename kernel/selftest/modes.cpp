@@ -32,24 +32,27 @@ namespace {
 
 using namespace kcdata;
 
-/// A field that may differ: it tells when a capture was taken, not of what.
-struct VaryingField {
+/// Part of a payload that may differ: it tells when or how a capture was taken, not of what.
+struct Varying {
     std::uint32_t type;
-    std::size_t offset;
+    std::size_t begin, end;
 };
-constexpr VaryingField varying_fields[] = {
-    {KCDATA_TYPE_MACH_ABSOLUTE_TIME, 0},  // when the walk began
-    {KCDATA_TYPE_USECS_SINCE_EPOCH, 0},   // when the preflight was
-    {STACKSHOT_KCTYPE_STACKSHOT_DURATION, offsetof(stackshot_duration_v2, stackshot_duration)},
-    {STACKSHOT_KCTYPE_STACKSHOT_DURATION,
-     offsetof(stackshot_duration_v2, stackshot_duration_outer)},
+constexpr Varying varying[] = {
+    {KCDATA_TYPE_MACH_ABSOLUTE_TIME, 0, sizeof(std::uint64_t)},  // when the walk began
+    {KCDATA_TYPE_USECS_SINCE_EPOCH, 0, sizeof(std::uint64_t)},   // when the preflight was
+    {STACKSHOT_KCTYPE_STACKSHOT_DURATION, 0,
+     offsetof(stackshot_duration_v2, stackshot_duration_prior)},
+    {STACKSHOT_KCTYPE_LATENCY_INFO, offsetof(stackshot_latency_collection_v2, setup_latency_mt),
+     sizeof(stackshot_latency_collection_v2)},
+    {STACKSHOT_KCTYPE_LATENCY_INFO_TASK, offsetof(stackshot_latency_task, setup_latency),
+     sizeof(stackshot_latency_task)},
+    {STACKSHOT_KCTYPE_LATENCY_INFO_THREAD, offsetof(stackshot_latency_thread, cur_thsnap1_latency),
+     sizeof(stackshot_latency_thread)},
 };
-constexpr std::size_t varying_field_size = sizeof(std::uint64_t);
 
 bool may_differ(const Item& item, std::size_t at) {
-    return std::ranges::any_of(varying_fields, [&](const VaryingField& field) {
-        return item.type == field.type && at >= field.offset &&
-               at - field.offset < varying_field_size;
+    return std::ranges::any_of(varying, [&](const Varying& part) {
+        return item.type == part.type && at >= part.begin && at < part.end;
     });
 }
 
@@ -85,12 +88,22 @@ struct Comparison {
     Totals written{};
 };
 
-bool same(const Item& a, const Item& b) {
-    if (a.type != b.type || a.kind != b.kind || a.flags != b.flags ||
-        a.payload.size() != b.payload.size())
+/// An item and the bytes it was read from.
+struct ItemInBuffer {
+    const Item& item;
+    std::span<const std::byte> buffer;
+
+    std::span<const std::byte> header() const {
+        return buffer.subspan(item.offset, sizeof(ItemHeader));
+    }
+};
+
+bool same(const ItemInBuffer& one, const ItemInBuffer& other) {
+    if (!std::ranges::equal(one.header(), other.header()) ||
+        one.item.payload.size() != other.item.payload.size())
         return false;
-    for (std::size_t at = 0; at < a.payload.size(); at++)
-        if (a.payload[at] != b.payload[at] && !may_differ(a, at))
+    for (std::size_t at = 0; at < one.item.payload.size(); at++)
+        if (one.item.payload[at] != other.item.payload[at] && !may_differ(one.item, at))
             return false;
     return true;
 }
@@ -115,7 +128,7 @@ Comparison compare(Verdict& verdict, std::span<const std::byte> single,
             if (processed(a) != wanted || processed(b) != wanted)
                 verdict.fail("the CPUs have processed %lu and %lu threads of %lu",
                              processed(a).threads, processed(b).threads, wanted.threads);
-        } else if (!same(a, b)) {
+        } else if (!same({a, single}, {b, parallel})) {
             verdict.fail("item %zu: type 0x%x at %zu and type 0x%x at %zu differ", comparison.items,
                          a.type, a.offset, b.type, b.offset);
         }

@@ -29,6 +29,8 @@ void console_test(Verdict& verdict);
 void modes_test(Verdict& verdict);
 void scale_test(Verdict& verdict);
 void cost_test(Verdict& verdict);
+void speedup_test(Verdict& verdict);
+void hostile_test(Verdict& verdict);
 void admission_test(Verdict& verdict);
 void injection_test(Verdict& verdict);
 void stress_test(Verdict& verdict);

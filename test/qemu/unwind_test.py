@@ -139,7 +139,8 @@ class Comparison:
     def __init__(self, stackshot, elf, image):
         with tempfile.TemporaryDirectory() as name:
             directory = pathlib.Path(name)
-            self.stops, log = run_under_gdb(elf, image, directory)
+            seen, log = run_under_gdb(elf, image, directory)
+            self.stops, self.traces = seen['stops'], seen['traces']
             capture = directory / 'capture.kcdata'
             tool(stackshot, 'extract', '-o', capture, log)
             captures = [capture] + [directory / f'capture-{n}.kcdata'
@@ -186,6 +187,14 @@ class Comparison:
             check(by_gdb == reported, f'thread {thread["id"]} {thread["name"]}\n'
                   f'reported:\n{lines(reported)}\ngdb:\n{lines(by_gdb)}')
 
+    def traces_are_read(self):
+        check_equal(len(self.traces), CAPTURES, 'traces seen by gdb')
+        for number, trace in enumerate(self.traces):
+            for cpu in range(4):
+                last = [entry for entry in trace if entry['cpu'] == cpu][-1]
+                check_equal((last['event'], last['file']), ('preflight', 'stackshot/capture.cpp'),
+                            f'what CPU {cpu} did last before its stop {number}')
+
     def every_kind(self):
         counts = collections.Counter(kind for thread, _, _ in self.pairs() for kind in kinds(thread))
         frames = sum(len(thread['frames']) for thread, _, _ in self.pairs())
@@ -213,6 +222,7 @@ def main():
         tap.case('the captured addresses are those gdb unwinds', comparison.same_addresses)
         tap.case('the reported functions are those gdb names', comparison.same_functions)
         tap.case('threads of every kind are among them', comparison.every_kind)
+        tap.case('gdb finds in the traces that every CPU has come to the stop', comparison.traces_are_read)
     return tap.end()
 
 

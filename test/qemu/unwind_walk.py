@@ -96,7 +96,7 @@ def thread_facts(thread):
 
 def run(path):
     """Writes what was seen at every stop until the image powers off."""
-    stops = []
+    stops, traces = [], []
     breakpoint_at_stop = gdb.Breakpoint(WORLD_STOPPED)
     while True:
         try:
@@ -108,5 +108,7 @@ def run(path):
         if breakpoint_at_stop.hit_count != len(stops) + 1:
             raise gdb.GdbError('stopped for something else')
         stops.append([thread_facts(thread) for task in kernel.tasks() for thread in task.threads()])
+        traces.append([{'cpu': entry.cpu, 'event': entry.event, 'file': entry.file}
+                       for entry in kernel.trace()])
     with open(path, 'w', encoding='utf-8') as file:
-        json.dump(stops, file, indent=1)
+        json.dump({'stops': stops, 'traces': traces}, file, indent=1)

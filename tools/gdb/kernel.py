@@ -2,6 +2,7 @@
 
     kernel-threads                 all tasks and their threads
     kernel-bt THREAD|TASK|all      their stacks
+    kernel-trace [CPU]             what stackshots have left in the CPUs' trace rings
 
 Structures are read by their debug information, registers as QEMU's gdbstub names them. Exact while
 the world is stopped (`break stackshot::CaptureTrap::initiator`). Anywhere else a CPU may be caught
@@ -183,5 +184,62 @@ THREAD is an id or a name, TASK a name. A thread on a CPU is shown with what sto
             print()
 
 
+class TraceEntry:
+    """One complete entry of a stackshot::TraceRing."""
+
+    def __init__(self, cpu, slot):
+        event_and_line = atomic(slot['event_and_line'])
+        self.cpu = cpu
+        self.time = atomic(slot['time'])
+        self.event = str(gdb.Value(event_and_line >> 32).cast(
+            gdb.lookup_type('stackshot::TraceEvent'))).rsplit('::', 1)[-1]
+        self.line = event_and_line & 0xffffffff
+        self.file = slot['file']['_M_b']['_M_p'].string()
+        self.word = atomic(slot['word'])
+
+
+def array_elements(value):
+    """The elements of a std::array."""
+    array = value['_M_elems']
+    return [array[n] for n in range(array.type.strip_typedefs().range()[1] + 1)]
+
+
+def atomic(value):
+    """The value of a std::atomic of an integer."""
+    return int(value['_M_i'])
+
+
+def trace():
+    """The entries of all CPUs, oldest first."""
+    entries = []
+    rings = variable('kernel::(anonymous namespace)::trace_rings')
+    for cpu, ring in enumerate(array_elements(rings)):
+        for slot in array_elements(ring['slots_']):
+            sequence = atomic(slot['sequence'])
+            # Odd: it was being written when the machine stopped.
+            if sequence != 0 and sequence % 2 == 0:
+                entries.append((sequence, TraceEntry(cpu, slot)))
+    return [entry for _, entry in sorted(entries, key=lambda e: (e[1].time, e[1].cpu, e[0]))]
+
+
+class TraceCommand(gdb.Command):
+    """Show the trace of stackshots, of all CPUs by time or of one: when, which CPU, what, the event's
+word, and the line that wrote it.
+Usage: kernel-trace [CPU]"""
+
+    def __init__(self):
+        super().__init__('kernel-trace', gdb.COMMAND_USER)
+
+    def invoke(self, argument, from_tty):
+        wanted = argument.strip()
+        if wanted and not wanted.isdigit():
+            raise gdb.GdbError('Usage: kernel-trace [CPU]')
+        for entry in trace():
+            if not wanted or entry.cpu == int(wanted):
+                print(f'{entry.time:>16}  cpu {entry.cpu:<2}  {entry.event:<18} {entry.word:#x}  '
+                      f'{entry.file}:{entry.line}')
+
+
 ThreadsCommand()
 BacktraceCommand()
+TraceCommand()

@@ -28,6 +28,11 @@ bool start() {
     return true;
 }
 
+bool started() {
+    constexpr std::uint64_t counting = cycle_counter | event_counter_0;
+    return available() && (READ_SYSREG(pmcntenset_el0) & counting) == counting;
+}
+
 std::uint64_t cycles() {
     cpu::isb();
     return READ_SYSREG(pmccntr_el0);

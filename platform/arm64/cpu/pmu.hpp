@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-/// The performance monitors of this CPU [DDI 0487 D13], for benchmarks.
+/// The performance monitors of this CPU [DDI 0487 D13].
 namespace platform::pmu {
 
 /// Whether this CPU has PMUv3.
@@ -11,6 +11,9 @@ bool available();
 /// Starts the cycle counter, and event counter 0 with INST_RETIRED, from 0. False if not available
 /// or the CPU has no event counter. Counts at EL1.
 [[nodiscard]] bool start();
+
+/// Whether start() has been called on this CPU.
+bool started();
 
 /// PMCCNTR_EL0 since start().
 std::uint64_t cycles();

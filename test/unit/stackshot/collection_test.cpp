@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "comparison.hpp"
 #include "fake_system.hpp"
 #include "parsed.hpp"
 #include "stackshot/attempt.hpp"
@@ -16,30 +17,6 @@ using namespace kcdata;
 using namespace stackshot;
 
 namespace {
-
-/// The items whose contents depend on when and by whom a collection was made.
-bool depends_on_the_collection(const Item& item) {
-    return item.type == KCDATA_TYPE_MACH_ABSOLUTE_TIME ||
-           item.type == KCDATA_TYPE_USECS_SINCE_EPOCH ||
-           item.type == STACKSHOT_KCTYPE_STACKSHOT_DURATION ||
-           (item.kind == ItemKind::array && item.element_type == STACKSHOT_KCTYPE_LATENCY_INFO_CPU);
-}
-
-/// All bytes of `buffer`, headers and padding included, without those items.
-std::vector<std::byte> comparable(std::span<const std::byte> buffer) {
-    std::vector<std::byte> bytes;
-    const Parsed parsed = parse(buffer);
-    REQUIRE(parsed.error == ReadError::none);
-    for (const Item& item : parsed.items) {
-        if (depends_on_the_collection(item))
-            continue;
-        ItemHeader header;
-        std::memcpy(&header, buffer.data() + item.offset, sizeof(header));
-        const auto whole = buffer.subspan(item.offset, sizeof(header) + header.size);
-        bytes.insert(bytes.end(), whole.begin(), whole.end());
-    }
-    return bytes;
-}
 
 std::size_t chain_length(const Chunk* chunk) {
     std::size_t length = 0;

@@ -277,6 +277,21 @@ bool FakeSystem::read_fails() {
     return left == 1;
 }
 
+void FakeSystem::trace(TraceEvent event, std::uint64_t word, const char* file, std::uint32_t line) {
+    traces_[current_cpu].add({time_.load(std::memory_order_relaxed), event, line, file, word});
+}
+
+std::vector<TraceEntry> FakeSystem::traced(CpuIndex cpu) const {
+    std::array<TraceEntry, TraceRing::capacity> entries;
+    const std::size_t count = traces_[cpu].read(entries);
+    return {entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+CpuCounters FakeSystem::counters(Quiesced& quiesced) {
+    const std::uint64_t calls = ++counters_[quiesced.cpu()];
+    return {1000 * calls, 100 * calls};
+}
+
 Result<TaskRef> FakeSystem::next_task(Quiesced&, TaskRef previous) {
     if (read_fails())
         return kcdata::KERN_FAILURE;

@@ -111,6 +111,10 @@ class FakeSystem : public stackshot::System {
     std::uint32_t cluster_of(stackshot::CpuIndex cpu) const override;
     void wait_for_event() override;
     void signal_event() override;
+    void trace(stackshot::TraceEvent event, std::uint64_t word, const char* file,
+               std::uint32_t line) override;
+    /// Of the CPU: counts each call.
+    stackshot::CpuCounters counters(stackshot::Quiesced& quiesced) override;
     kcdata::Result<stackshot::TaskRef> next_task(stackshot::Quiesced&,
                                                  stackshot::TaskRef previous) override;
     kcdata::Result<stackshot::ThreadRef> skip_threads(stackshot::Quiesced&, stackshot::TaskRef task,
@@ -142,6 +146,9 @@ class FakeSystem : public stackshot::System {
         return stackshot::ThreadRef{(std::uint64_t{task} + 1) << 32 | (index + 1)};
     }
 
+    /// What was traced on `cpu`, oldest first.
+    std::vector<stackshot::TraceEntry> traced(stackshot::CpuIndex cpu) const;
+
     struct WorkersOverdue {};
     struct PanicSpin {};
 
@@ -164,6 +171,8 @@ class FakeSystem : public stackshot::System {
     bool locked_ = false;
     mutable std::atomic<std::uint64_t> time_{1'000'000};
     std::array<std::atomic<bool>, stackshot::max_cpus> events_{};
+    std::array<stackshot::TraceRing, stackshot::max_cpus> traces_{};
+    std::array<std::uint64_t, stackshot::max_cpus> counters_{};
     std::atomic<std::size_t> missed_signals_{0};
     std::atomic<stackshot::CpuMask> overdue_{0};
     std::atomic<std::size_t> waiting_auxiliaries_{0};

@@ -80,6 +80,7 @@ struct ParsedThread {
     std::size_t name_size = 0;
     std::optional<kcdata::stackshot_cpu_times_v2> times{};
     std::vector<std::uint64_t> frames{};
+    std::optional<kcdata::stackshot_latency_thread> latency{};
     std::optional<std::uint32_t> last_processor{};
     bool on_absent_cpu = false;
 };
@@ -119,6 +120,8 @@ inline std::vector<ParsedTask> tasks_of(const Parsed& parsed) {
                 thread.name = reinterpret_cast<const char*>(item.payload.data());
                 thread.name_size = item.payload.size();
             }
+            if (item.type == STACKSHOT_KCTYPE_LATENCY_INFO_THREAD)
+                thread.latency = payload_as<stackshot_latency_thread>(item);
             if (item.type == STACKSHOT_KCTYPE_CPU_TIMES)
                 thread.times = payload_as<stackshot_cpu_times_v2>(item);
             if (item.kind == ItemKind::array &&

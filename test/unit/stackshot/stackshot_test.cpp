@@ -1,5 +1,6 @@
 #include "stackshot/stackshot.hpp"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <chrono>
@@ -200,6 +201,7 @@ TEST_CASE("system-wide records come in XNU's order around the tasks") {
                                             "stackshot_tasks_count",
                                             "stackshot_threads_count",
                                             "0x956",
+                                            "0x92b",
                                             "0x91a",
                                             "stackshot_tries",
                                             "stackshot_out_flags",
@@ -223,33 +225,181 @@ TEST_CASE("system-wide records come in XNU's order around the tasks") {
     CHECK(duration.stackshot_duration_prior == 0);
 }
 
-TEST_CASE("latency records name every CPU that took part, and add up") {
+TEST_CASE("latency records tell of every CPU, task and thread, in either mode") {
+    const bool single = GENERATE(false, true);
     FakeSystem system(4);
+    system.constant.tunables.single_threaded = single;
     add_tasks(system, 30);
     Taken taken(system, {});
-    const Item* item = nullptr;
-    for (const Item& i : taken.parsed.items) {
-        if (i.kind == ItemKind::array && i.element_type == STACKSHOT_KCTYPE_LATENCY_INFO_CPU)
-            item = &i;
+    const std::size_t workers = single ? 1 : 4;
+    const auto duration =
+        payload_as<stackshot_duration_v2>(*find(taken.parsed, STACKSHOT_KCTYPE_STACKSHOT_DURATION));
+
+    const Item* cpus = nullptr;
+    for (const Item& item : taken.parsed.items) {
+        if (item.kind == ItemKind::array && item.element_type == STACKSHOT_KCTYPE_LATENCY_INFO_CPU)
+            cpus = &item;
     }
-    REQUIRE(item != nullptr);
-    REQUIRE(item->element_count == 4);
+    REQUIRE(cpus != nullptr);
+    REQUIRE(cpus->element_count == workers);
     std::uint64_t tasks = 0, threads = 0;
-    for (std::size_t n = 0; n < 4; ++n) {
+    for (std::size_t n = 0; n < workers; ++n) {
         stackshot_latency_cpu cpu;
-        std::memcpy(&cpu, item->payload.data() + n * sizeof(cpu), sizeof(cpu));
+        std::memcpy(&cpu, cpus->payload.data() + n * sizeof(cpu), sizeof(cpu));
         CHECK(cpu.cpu_number == static_cast<std::int32_t>(n));
+        // Stretches of time, not points in time: the fake's clock starts at a million.
+        CHECK(cpu.total_latency_mt < 1'000'000);
         CHECK(cpu.total_latency_mt >= cpu.init_latency_mt + cpu.workqueue_latency_mt);
+        // The fake counts calls: one lies between the beginning and the end.
+        CHECK(cpu.total_cycles == 1000);
+        CHECK(cpu.total_instrs == 100);
         tasks += cpu.tasks_processed;
         threads += cpu.threads_processed;
     }
     CHECK(tasks == 30);
     CHECK(threads == system.thread_count());
 
+    const auto collection = payload_as<stackshot_latency_collection_v2>(
+        *find(taken.parsed, STACKSHOT_KCTYPE_LATENCY_INFO));
+    CHECK(collection.latency_version == 2);
+    CHECK(collection.setup_latency_mt > 0);
+    CHECK(collection.total_task_iteration_latency_mt > collection.task_queue_building_latency_mt);
+    CHECK((collection.task_queue_building_latency_mt == 0) == single);
+    CHECK(collection.cpu_wait_latency_mt > 0);
+    CHECK(collection.setup_latency_mt + collection.total_task_iteration_latency_mt +
+              collection.cpu_wait_latency_mt <=
+          duration.stackshot_duration);
+    CHECK(collection.main_cpu_number == 0);
+    CHECK(collection.calling_cpu_number == 0);
+    CHECK(collection.buffer_size == taken.statistics().buffer_size);
+    CHECK(collection.buffer_used > 4096);
+    CHECK(collection.buffer_used <= collection.buffer_size);
+    CHECK(collection.buffer_overhead < collection.buffer_used);
+    CHECK(collection.buffer_count == 1);
+
+    const auto recorded = tasks_of(taken.parsed);
+    std::size_t of_tasks = 0, of_threads = 0;
+    for (const Item& item : taken.parsed.items) {
+        if (item.type == STACKSHOT_KCTYPE_LATENCY_INFO_TASK) {
+            const auto latency = payload_as<stackshot_latency_task>(item);
+            const ParsedTask& task = recorded.at(of_tasks++);
+            CHECK(latency.task_uniqueid == task.id);
+            CHECK(latency.setup_latency > 0);
+            CHECK(latency.cur_tsnap_latency > 0);
+            CHECK(latency.task_thread_data_loop_latency >= task.threads.size());
+            CHECK(latency.task_thread_data_loop_latency < duration.stackshot_duration);
+        }
+        of_threads += item.type == STACKSHOT_KCTYPE_LATENCY_INFO_THREAD;
+    }
+    CHECK(of_tasks == 30);
+    CHECK(of_threads == system.thread_count());
+    for (std::size_t t = 0; t < recorded.size(); ++t) {
+        for (const ParsedThread& thread : recorded[t].threads) {
+            REQUIRE(thread.latency);
+            CHECK(thread.latency->thread_id == thread.id);
+            CHECK(thread.latency->kernel_stack_latency > 0);
+            CHECK(thread.latency->cur_thsnap1_latency > 0);
+        }
+    }
+}
+
+TEST_CASE("the latencies of a task that was cut into parts are those of all its parts") {
+    FakeSystem system(4);
+    system.add_task("kernel_task", 3, 5);
+    system.add_task("large", 900, 5);
+    system.add_task("small", 2, 5);
+    Taken taken(system, {});
+    std::vector<stackshot_latency_task> tasks;
+    for (const Item& item : taken.parsed.items) {
+        if (item.type == STACKSHOT_KCTYPE_LATENCY_INFO_TASK)
+            tasks.push_back(payload_as<stackshot_latency_task>(item));
+    }
+    REQUIRE(tasks.size() == 3);
+    const auto parsed = tasks_of(taken.parsed);
+    for (std::size_t t = 0; t < tasks.size(); ++t) {
+        // The fake's clock advances by being read, by other CPUs too.
+        std::uint64_t of_threads = 0;
+        for (const ParsedThread& thread : parsed[t].threads) {
+            const stackshot_latency_thread& l = thread.latency.value();
+            of_threads += l.cur_thsnap1_latency + l.thread_name_latency + l.sur_times_latency +
+                          l.kernel_stack_latency + l.misc_latency;
+        }
+        CHECK(tasks[t].task_uniqueid == parsed[t].id);
+        CHECK(tasks[t].task_thread_data_loop_latency >= of_threads);
+        CHECK(tasks[t].cur_tsnap_latency > 0);
+        CHECK(tasks[t].setup_latency > 0);
+    }
+}
+
+TEST_CASE("a capture that does not want latencies has none, and reads no clock for them") {
+    const bool single = GENERATE(false, true);
+    FakeSystem system(2);
+    system.constant.tunables.single_threaded = single;
+    add_tasks(system, 30);
+    Taken with(system, {});
     Taken without(system,
                   {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_DISABLE_LATENCY_INFO});
-    for (const Item& i : without.parsed.items)
-        CHECK(i.element_type != STACKSHOT_KCTYPE_LATENCY_INFO_CPU);
+    for (const Item& item : without.parsed.items) {
+        CHECK(item.element_type != STACKSHOT_KCTYPE_LATENCY_INFO_CPU);
+        CHECK(item.type != STACKSHOT_KCTYPE_LATENCY_INFO);
+        CHECK(item.type != STACKSHOT_KCTYPE_LATENCY_INFO_TASK);
+        CHECK(item.type != STACKSHOT_KCTYPE_LATENCY_INFO_THREAD);
+    }
+    check_against(system, tasks_of(without.parsed));
+    // The fake's clock advances by being read.
+    const auto duration = [](Taken& taken) {
+        return payload_as<stackshot_duration_v2>(
+                   *find(taken.parsed, STACKSHOT_KCTYPE_STACKSHOT_DURATION))
+            .stackshot_duration;
+    };
+    if (single) {
+        CHECK(duration(with) > 5 * system.thread_count());
+        CHECK(duration(without) < 50);
+    }
+}
+
+TEST_CASE("a failed capture leaves a trace of its phases and of where it failed") {
+    const bool single = GENERATE(false, true);
+    FakeSystem system(2);
+    system.constant.tunables.single_threaded = single;
+    system.constant.tunables.interrupts_off_limit = 0;
+    add_tasks(system, 6);
+    system.tasks[5].threads[0].facts_result = KERN_FAILURE;
+    SubsystemStatistics totals;
+    REQUIRE(take_stackshot(system, {}, &totals).error() == KERN_FAILURE);
+    CHECK(totals.overdue == 1);
+
+    std::vector<TraceEvent> events;
+    std::vector<std::string> errors;
+    for (const CpuIndex cpu : {0U, 1U}) {
+        for (const TraceEntry& entry : system.traced(cpu)) {
+            if (entry.event == TraceEvent::error) {
+                CHECK(entry.word == static_cast<std::uint64_t>(KERN_FAILURE));
+                CHECK(entry.line > 0);
+                errors.emplace_back(entry.file);
+            } else if (cpu == 0) {
+                events.push_back(entry.event);
+            }
+        }
+    }
+    std::erase(events, TraceEvent::populated);
+    CHECK(events == std::vector{TraceEvent::attempt, TraceEvent::preflight, TraceEvent::set_up,
+                                TraceEvent::recorded, TraceEvent::barrier,
+                                TraceEvent::interrupts_overdue});
+    CHECK(std::ranges::count_if(errors, [](const std::string& file) {
+              return file.ends_with("stackshot/record.hpp");
+          }) == 1);
+    CHECK(errors.size() >= 2);
+
+    // And a good one what it took.
+    system.tasks[5].threads[0].facts_result = KERN_SUCCESS;
+    system.constant.tunables.interrupts_off_limit = UINT64_MAX;
+    Taken taken(system, {});
+    const auto entries = system.traced(0);
+    REQUIRE(entries.size() > 2);
+    CHECK(entries.back().event == TraceEvent::assembled);
+    CHECK(entries.back().word == taken.size());
+    CHECK(entries[entries.size() - 2].event == TraceEvent::resumed);
 }
 
 TEST_CASE("a capture of one task is single-threaded and holds nothing else") {
@@ -335,17 +485,31 @@ TEST_CASE("threads without a kernel stack have no frames, or are left out if the
     CHECK(described(only.parsed, "stackshot_threads_count") == 3);
 }
 
-TEST_CASE("a stack that could not be walked to its end is marked") {
+TEST_CASE("a stack that could not be walked to its end is marked, and missing memory apart") {
     FakeSystem system(1);
-    system.add_task("kernel_task", 2, 6);
-    FakeSystem::Thread& thread = system.tasks[0].threads[0];
-    system.unmap(thread.stack.registers.fp + 3 * 32);
+    system.add_task("kernel_task", 4, 6);
+    const auto record = [&](std::size_t thread, std::uint64_t n) {
+        return system.tasks[0].threads[thread].stack.registers.fp + 32 * n;
+    };
+    system.unmap(record(0, 3));                         // memory that is missing
+    system.word(record(1, 3)) = record(1, 2);           // a loop
+    system.word(record(2, 3)) = 0xffff'0000'0000'0004;  // a wild pointer
     Taken taken(system, {});
     const auto threads = tasks_of(taken.parsed)[0].threads;
+    constexpr std::uint64_t marks = kThreadTruncatedBT | kThreadTruncKernBT | kThreadTruncUserBT |
+                                    kThreadFaultedBT | kThreadTriedFaultBT;
+    const auto marks_of = [&](std::size_t thread) {
+        return threads[thread].snapshot->ths_ss_flags & marks;
+    };
+    // The facts of the fake have no such flags of their own.
     CHECK(threads[0].frames.size() == 4);
-    CHECK((threads[0].snapshot->ths_ss_flags & (kThreadTruncatedBT | kThreadTruncKernBT)) ==
-          (kThreadTruncatedBT | kThreadTruncKernBT));
-    CHECK((threads[1].snapshot->ths_ss_flags & kThreadTruncatedBT) == 0);
+    CHECK(marks_of(0) == (kThreadTruncatedBT | kThreadTruncKernBT));
+    CHECK(threads[1].frames.size() == 5);
+    CHECK(marks_of(1) == kThreadTruncatedBT);
+    CHECK(threads[2].frames.size() == 5);
+    CHECK(marks_of(2) == kThreadTruncatedBT);
+    CHECK(marks_of(3) == 0);
+    CHECK(threads[3].frames == system.tasks[0].threads[3].expected_frames);
 }
 
 TEST_CASE("a CPU that does not stop is named, waited for by nobody, and its thread marked") {
@@ -535,6 +699,14 @@ TEST_CASE("a corrupt list or object ends the capture with KERN_FAILURE, once and
             return FakeSystem::thread_ref(index, next % system.tasks[index].threads.size());
         };
     }
+    SECTION("a thread list leads past a thread that the next one names") {
+        system.next_thread_hook = [&system](TaskRef task, ThreadRef previous) -> Result<ThreadRef> {
+            const auto index = static_cast<std::size_t>(task) - 1;
+            const std::size_t next = static_cast<std::uint32_t>(previous) + (index == 6 ? 1 : 0);
+            return next < system.tasks[index].threads.size() ? FakeSystem::thread_ref(index, next)
+                                                             : ThreadRef::none;
+        };
+    }
     SECTION("a task cannot be read") {
         system.tasks[11].facts_result = KERN_FAILURE;
     }
@@ -616,11 +788,16 @@ TEST_CASE("the estimate follows XNU's maximum and scheme") {
     // bytes, its end none.
     const auto item = [](std::size_t payload) { return 16 + (payload + 15) / 16 * 16; };
     const std::size_t container = item(4) + item(0);
-    const std::size_t task = container + item(120) + item(24);
+    const std::size_t latency = item(80);
+    const std::size_t task = container + item(120) + item(24) + latency;
     // Snapshot, name, CPU times, last_processor, and 32 return addresses.
     const std::size_t thread =
-        container + item(128) + item(64) + item(24) + item(32 + 4) + item(32 * 8);
+        container + item(128) + item(64) + item(24) + item(32 + 4) + item(32 * 8) + latency;
     CHECK(estimate.smallest_chunk == task + 10 * thread);
+    const Request without{Request::all_pids,
+                          STACKSHOT_KCDATA_FORMAT | STACKSHOT_DISABLE_LATENCY_INFO};
+    CHECK(estimate_stackshot(facts, 10, 95, without).smallest_chunk ==
+          task + 10 * thread - 11 * latency);
     // All tasks so, and a stack buffer for the one CPU, before the percentage.
     CHECK(estimate.size > (10 * (task + 10 * thread) + 8000) * 125 / 100);
     // Twice the threads, about twice the size; the percentage counts.

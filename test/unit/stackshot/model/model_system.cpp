@@ -1,10 +1,7 @@
 #include "test/unit/stackshot/model/model_system.hpp"
 
-#include <cstring>
-
-#include "kcdata/reader.hpp"
-#include "kcdata/records.hpp"
 #include "stackshot/atomic.hpp"
+#include "test/unit/stackshot/comparison.hpp"
 
 namespace model {
 
@@ -47,26 +44,6 @@ struct ModelSystem::Run {
     std::uint64_t looks_at_threads = 0;
 };
 
-std::vector<std::byte> comparable(std::span<const std::byte> buffer) {
-    std::vector<std::byte> bytes;
-    Reader reader(buffer);
-    for (Item item; reader.next(item);) {
-        if (item.type == KCDATA_TYPE_MACH_ABSOLUTE_TIME ||
-            item.type == KCDATA_TYPE_USECS_SINCE_EPOCH ||
-            item.type == STACKSHOT_KCTYPE_STACKSHOT_DURATION ||
-            (item.kind == ItemKind::array &&
-             item.element_type == STACKSHOT_KCTYPE_LATENCY_INFO_CPU))
-            continue;
-        ItemHeader header;
-        std::memcpy(&header, buffer.data() + item.offset, sizeof(header));
-        const auto whole = buffer.subspan(item.offset, sizeof(header) + header.size);
-        bytes.insert(bytes.end(), whole.begin(), whole.end());
-    }
-    if (reader.error() != ReadError::none)
-        bytes.clear();
-    return bytes;
-}
-
 Outcome ModelSystem::collect(Scheduler& scheduler, const Request& request, const Estimate& estimate,
                              std::size_t size) {
     Run run(*this, scheduler);
@@ -84,8 +61,11 @@ Outcome ModelSystem::collect(Scheduler& scheduler, const Request& request, const
         } catch (const Stays&) {
         }
         // Not in the handler: other CPUs go on meanwhile, on the same host thread.
-        if (panics)
-            panic(run, cpu);
+        try {
+            if (panics)
+                panic(run, cpu);
+        } catch (const Stays&) {
+        }
     });
     run_ = nullptr;
     run.outcome.failure = failure;

@@ -75,7 +75,4 @@ class ModelSystem final : public FakeSystem {
     Run* run_ = nullptr;
 };
 
-/// The bytes of a buffer, without the items that tell when and by whom the capture was made.
-std::vector<std::byte> comparable(std::span<const std::byte> buffer);
-
 }  // namespace model

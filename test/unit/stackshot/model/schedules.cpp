@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stackshot/work_queue.hpp"
+#include "test/unit/stackshot/comparison.hpp"
 #include "test/unit/stackshot/model/model_system.hpp"
 
 namespace model {

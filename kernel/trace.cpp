@@ -1,0 +1,39 @@
+#include "kernel/trace.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernel/absolute_time.hpp"
+#include "kernel/console.hpp"
+#include "kernel/panic.hpp"
+
+namespace kernel {
+namespace {
+
+using stackshot::TraceEntry;
+using stackshot::TraceRing;
+
+constinit std::array<TraceRing, max_cpus> trace_rings{};
+
+}  // namespace
+
+TraceRing& trace_ring(CpuIndex cpu) {
+    CHECK(cpu < max_cpus);
+    return trace_rings[cpu];
+}
+
+void print_trace() {
+    for (CpuIndex cpu = 0; cpu < max_cpus; cpu++) {
+        std::array<TraceEntry, TraceRing::capacity> entries;
+        const std::size_t count = trace_rings[cpu].read(entries);
+        for (const TraceEntry& entry : std::span(entries).first(count))
+            console::print("trace: cpu %-2u %12lu us  %-18s 0x%lx  %s:%u\n", cpu,
+                           absolute_time_to_microseconds(entry.time),
+                           stackshot::trace_event_name(entry.event), entry.word, entry.file,
+                           entry.line);
+    }
+}
+
+}  // namespace kernel
