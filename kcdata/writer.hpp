@@ -108,6 +108,20 @@ class Writer {
         return std::span<T>(reinterpret_cast<T*>(payload), count);
     }
 
+    /// Where the next place_array<T>() will find its elements if they have room in the current
+    /// chunk: so many, for a caller that does not know their number before it has written them
+    /// there.
+    template <typename T>
+    std::span<T> array_room() const {
+        static_assert(std::is_trivial_v<T> && alignof(T) <= 8);
+        constexpr std::size_t besides = 2 * sizeof(ItemHeader) + alignment;  // END and padding
+        const std::size_t room = buffer_.size() - used_;
+        if (room < besides)
+            return {};
+        return {reinterpret_cast<T*>(buffer_.data() + used_ + sizeof(ItemHeader)),
+                (room - besides) / sizeof(T)};
+    }
+
     kern_return append(std::uint32_t type, std::span<const std::byte> payload);
     template <typename T>
     kern_return append_value(std::uint32_t type, const T& value) {

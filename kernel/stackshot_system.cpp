@@ -29,6 +29,7 @@
 #include "platform/arm64/image.hpp"
 #include "platform/arm64/mmu/checked_read.hpp"
 #include "platform/arm64/mmu/layout.hpp"
+#include "platform/arm64/timer/generic_timer.hpp"
 
 namespace kernel {
 namespace {
@@ -126,7 +127,7 @@ class KernelSystem final : public stackshot::System {
 
     [[gnu::noinline]] stackshot::TrapOutcome trap(stackshot::TrapBody& body) override;
 
-    std::uint64_t absolute_time() const override { return machine::absolute_time(); }
+    std::uint64_t absolute_time() const override { return platform::timer::ticks(); }
     std::uint64_t microseconds_since_epoch() const override;
     std::uint32_t cluster_of(CpuIndex cpu) const override { return clusters_.cluster_of_cpu[cpu]; }
     void wait_for_event() override {

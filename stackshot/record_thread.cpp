@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "kcdata/records.hpp"
@@ -57,12 +58,23 @@ constexpr Description on_absent_cpu{"on_absent_cpu"};
 kern_return Recorder::record_stack(Writer& writer, std::uint64_t& ss_flags) {
     if (!thread_.has_stack)
         return KERN_SUCCESS;
-    const Walk walk = unwinder_.walk(quiesced_, thread_.stack, frames_);
+    // Into the record itself, whose length is known only then; if that has no room, elsewhere.
+    const auto room = writer.array_room<std::uint64_t>();
+    Walk walk = unwinder_.walk(quiesced_, thread_.stack,
+                               room.first(std::min(room.size(), frames_.size())));
+    const bool in_place = walk.end != WalkEnd::too_deep || room.size() >= frames_.size();
+    if (!in_place) [[unlikely]]
+        walk = unwinder_.walk(quiesced_, thread_.stack, frames_);
     ss_flags |= walk_flags(walk);
     counts_.frames += walk.count;
-    return walk.count == 0 ? KERN_SUCCESS
-                           : writer.append_array<std::uint64_t>(STACKSHOT_KCTYPE_KERN_STACKLR64,
-                                                                frames_.first(walk.count));
+    if (walk.count == 0)
+        return KERN_SUCCESS;
+    if (!in_place)
+        return writer.append_array<std::uint64_t>(STACKSHOT_KCTYPE_KERN_STACKLR64,
+                                                  frames_.first(walk.count));
+    const auto record =
+        writer.place_array<std::uint64_t>(STACKSHOT_KCTYPE_KERN_STACKLR64, walk.count);
+    return record.ok() ? KERN_SUCCESS : record.error();
 }
 
 kern_return Recorder::record_thread(Writer& writer, Stopwatch& stopwatch) {

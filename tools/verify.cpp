@@ -335,7 +335,9 @@ class Verifier {
     void inner(std::string_view name, Payload bytes, std::uint64_t base) {
         const std::string outer = outer_where_;
         outer_where_ = where();
-        outer_where_ += (outer_where_.empty() ? "" : "/") + std::string(name);
+        if (!outer_where_.empty())
+            outer_where_ += '/';
+        outer_where_ += name;
         Buffer kept = std::move(buffer_);
         buffer_ = Buffer{};
         ++level_;

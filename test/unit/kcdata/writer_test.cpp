@@ -212,6 +212,28 @@ TEST_CASE("an empty array is an item of size 0") {
     CHECK(buffer.first(16) == Bytes().header(0x20, 0, 0x0000'0914'0000'0000).get());
 }
 
+TEST_CASE("elements written ahead where an array will be are those of the array") {
+    for (std::size_t size = 0; size < 400; size += 8) {
+        INFO("a buffer of " << size);
+        Buffer buffer(size);
+        Writer writer(buffer.span());
+        const auto room = writer.array_room<std::uint64_t>();
+        for (std::size_t n = 0; n < room.size(); ++n)
+            room[n] = 1000 + n;
+        const auto placed = writer.place_array<std::uint64_t>(0x914, room.size());
+        if (room.empty())
+            continue;
+        REQUIRE(placed.ok());
+        CHECK(placed.value().data() == room.data());
+        CHECK(placed.value().size() == room.size());
+        CHECK(writer.end() == KERN_SUCCESS);
+        // Not one word less than there is: END, header and padding are at most 48 bytes.
+        CHECK(room.size() * 8 + 48 + 8 > size);
+        for (std::size_t n = 0; n < room.size(); ++n)
+            CHECK(placed.value()[n] == 1000 + n);
+    }
+}
+
 TEST_CASE("a container begin can be taken back only directly after it") {
     DirtyBuffer buffer(256);
     Writer writer(buffer.span());
