@@ -3,11 +3,8 @@
 #include "kernel/panic.hpp"
 
 namespace kernel {
-namespace {
 
 constinit std::array<Cpu, max_cpus> cpus{};
-
-}  // namespace
 
 Cpu& cpu_at(CpuIndex cpu) {
     CHECK(cpu < max_cpus);

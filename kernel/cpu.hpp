@@ -37,6 +37,8 @@ struct alignas(64) Cpu {
     std::uint64_t switches = 0;
 };
 
+/// All of them, by index. tools/gdb/kernel.py finds them by name.
+extern std::array<Cpu, max_cpus> cpus;
 /// The CPU `cpu`, less than max_cpus.
 Cpu& cpu_at(CpuIndex cpu);
 /// The CPU this runs on. Interrupts off.

@@ -178,7 +178,7 @@ constinit KernelSystem the_system;
 
 /// Whether the thread at `thread` is on `cpu`, the CPU it was on last.
 bool on_core(std::uint64_t thread, CpuIndex cpu) {
-    return cpu < max_cpus && address_of(cpu_at(cpu).current) == thread;
+    return cpu < max_cpus && address_of(cpus[cpu].current) == thread;
 }
 
 void KernelSystem::initialize(const platform::Board& board) {

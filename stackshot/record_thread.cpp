@@ -60,8 +60,8 @@ kern_return Recorder::record_stack(Writer& writer, std::uint64_t& ss_flags) {
         return KERN_SUCCESS;
     // Into the record itself, whose length is known only then; if that has no room, elsewhere.
     const auto room = writer.array_room<std::uint64_t>();
-    Walk walk = unwinder_.walk(quiesced_, thread_.stack,
-                               room.first(std::min(room.size(), frames_.size())));
+    Walk walk =
+        unwinder_.walk(quiesced_, thread_.stack, room.first(std::min(room.size(), frames_.size())));
     const bool in_place = walk.end != WalkEnd::too_deep || room.size() >= frames_.size();
     if (!in_place) [[unlikely]]
         walk = unwinder_.walk(quiesced_, thread_.stack, frames_);

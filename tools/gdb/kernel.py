@@ -64,7 +64,7 @@ class Thread:
         """The gdb thread (a CPU of QEMU) the thread is on; None if it is on none."""
         if self.last_cpu == NO_CPU:
             return None
-        cpu = variable('kernel::(anonymous namespace)::cpus')['_M_elems'][self.last_cpu]
+        cpu = variable('kernel::cpus')['_M_elems'][self.last_cpu]
         if int(cpu['current']) != int(self.value.address):
             return None
         for virtual_cpu in gdb.selected_inferior().threads():

@@ -9,7 +9,6 @@
 namespace platform::mmu {
 
 extern "C" {
-bool checked_copy_words(std::uint64_t from, void* to, std::size_t words);
 // boot/image.ld
 extern const char checked_reads[];
 extern const char checked_reads_end[];
@@ -38,13 +37,6 @@ std::span<const CheckedLoad> checked_loads() {
 }
 
 }  // namespace
-
-bool checked_copy(std::uint64_t address, void* to, std::size_t words) {
-    // Not left to the MMU: an aligned word cannot be half readable.
-    return address % sizeof(std::uint64_t) == 0 &&
-           holds_no_device(address, words * sizeof(std::uint64_t)) &&
-           checked_copy_words(address, to, words);
-}
 
 bool fix_up_checked_read(ExceptionFrame& frame) {
     if (ESR_EL1::EC(frame.esr) != ESR_EL1::EC_data_abort_same_el)

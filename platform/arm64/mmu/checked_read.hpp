@@ -30,9 +30,17 @@ inline bool holds_no_device(std::uint64_t address, std::uint64_t size) {
     return end >= address && (end <= device_base || address >= device_end);
 }
 
+/// The copy itself, in assembly.
+extern "C" bool checked_copy_words(std::uint64_t from, void* to, std::size_t words);
+
 /// Copies the `words` words at `address` (8-byte aligned) to `to`; false if that cannot be done.
 /// Some of them may then have been copied.
-[[nodiscard]] bool checked_copy(std::uint64_t address, void* to, std::size_t words);
+[[nodiscard]] inline bool checked_copy(std::uint64_t address, void* to, std::size_t words) {
+    // Not left to the MMU: an aligned word cannot be half readable.
+    return address % sizeof(std::uint64_t) == 0 &&
+           holds_no_device(address, words * sizeof(std::uint64_t)) &&
+           checked_copy_words(address, to, words);
+}
 
 /// Reads the word at `address` (8-byte aligned).
 [[nodiscard]] inline bool checked_read(std::uint64_t address, std::uint64_t& value) {

@@ -215,7 +215,7 @@ TEST_CASE("an empty array is an item of size 0") {
 TEST_CASE("elements written ahead where an array will be are those of the array") {
     for (std::size_t size = 0; size < 400; size += 8) {
         INFO("a buffer of " << size);
-        Buffer buffer(size);
+        DirtyBuffer buffer(size);
         Writer writer(buffer.span());
         const auto room = writer.array_room<std::uint64_t>();
         for (std::size_t n = 0; n < room.size(); ++n)
