@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kcdata/zlib_pieces.hpp"
+
 namespace kcdata {
 
 namespace {
@@ -11,13 +13,10 @@ namespace {
 constexpr std::size_t flush_size = 8;
 constexpr std::size_t ending_size = 8;
 
-/// zlib counts in 32 bits.
-constexpr std::size_t largest_piece = std::size_t{1} << 30;
-
 /// Offset of the value of the `which`-th described number.
 constexpr std::size_t described_value(std::size_t which) {
-    constexpr std::size_t described = sizeof(ItemHeader) + 48;
-    return sizeof(ItemHeader) + which * described + sizeof(ItemHeader) + description_size;
+    return item_size(0) + which * item_size(described_uint64_size) + sizeof(ItemHeader) +
+           description_size;
 }
 
 }  // namespace
@@ -83,17 +82,8 @@ Result<std::size_t> CompressedWriter::compress(std::span<std::byte> out,
                                                std::span<const std::byte> input, int flush) {
     std::size_t written = 0;
     for (;;) {
-        if (stream_.avail_in == 0) {
-            const auto piece = input.first(std::min(input.size(), largest_piece));
-            // Not written to: zlib's interface is older than const.
-            stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(piece.data()));
-            stream_.avail_in = static_cast<uInt>(piece.size());
-            input = input.subspan(piece.size());
-        }
-        const auto rest = out.subspan(written);
-        const auto size = static_cast<uInt>(std::min(rest.size(), largest_piece));
-        stream_.next_out = reinterpret_cast<Bytef*>(rest.data());
-        stream_.avail_out = size;
+        feed(stream_, input);
+        const uInt size = give_room(stream_, out.subspan(written));
         const int status = deflate(&stream_, input.empty() ? flush : Z_NO_FLUSH);
         written += size - stream_.avail_out;
         if (status == Z_STREAM_END)

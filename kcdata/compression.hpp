@@ -21,7 +21,7 @@ inline constexpr std::uint64_t KCDCT_ZLIB = 1;
 
 /// Where the stream begins.
 inline constexpr std::size_t compressed_head_size =
-    sizeof(ItemHeader) + 3 * (sizeof(ItemHeader) + 48) + sizeof(ItemHeader);
+    item_size(0) + 3 * item_size(described_uint64_size) + sizeof(ItemHeader);
 
 /// What is wrong with a compressed buffer. `none` means nothing is.
 enum class [[nodiscard]] CompressionError : std::uint8_t{

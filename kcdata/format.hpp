@@ -69,5 +69,11 @@ constexpr bool is_begin_magic(std::uint32_t type) {
 constexpr std::size_t padding_for(std::size_t size) {
     return (alignment - size % alignment) % alignment;
 }
+/// Bytes of an item of `payload` bytes as the writer makes it: header, payload, padding.
+constexpr std::size_t item_size(std::size_t payload) {
+    return sizeof(ItemHeader) + payload + padding_for(payload);
+}
+/// Payload of a KCDATA_TYPE_UINT64_DESC.
+inline constexpr std::size_t described_uint64_size = description_size + sizeof(std::uint64_t);
 
 }  // namespace kcdata

@@ -2,14 +2,9 @@
 
 #include <algorithm>
 
+#include "kcdata/zlib_pieces.hpp"
+
 namespace kcdata {
-
-namespace {
-
-/// zlib counts in 32 bits.
-constexpr std::size_t largest_piece = std::size_t{1} << 30;
-
-}  // namespace
 
 Inflater::Inflater(const CompressedHead& head, std::span<std::byte> memory, std::uint64_t limit)
     : finished_(head.finished()),
@@ -55,16 +50,8 @@ std::size_t Inflater::read(std::span<std::byte> out) {
 }
 
 std::size_t Inflater::step(std::span<std::byte> out) {
-    if (stream_.avail_in == 0 && !input_.empty()) {
-        const auto piece = input_.first(std::min(input_.size(), largest_piece));
-        // Not written to: zlib's interface is older than const.
-        stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(piece.data()));
-        stream_.avail_in = static_cast<uInt>(piece.size());
-        input_ = input_.subspan(piece.size());
-    }
-    const auto room = static_cast<uInt>(std::min(out.size(), largest_piece));
-    stream_.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream_.avail_out = room;
+    feed(stream_, input_);
+    const uInt room = give_room(stream_, out);
     switch (inflate(&stream_, Z_NO_FLUSH)) {
         case Z_OK:
             break;
