@@ -5,6 +5,7 @@
 
 #include "kcdata/compressed_writer.hpp"
 #include "stackshot/post_trap_producer.hpp"
+#include "stackshot/record_system.hpp"
 
 namespace stackshot {
 

@@ -4,6 +4,8 @@
 #include <bit>
 #include <new>
 
+#include "stackshot/record_system.hpp"
+
 namespace stackshot {
 
 using namespace kcdata;

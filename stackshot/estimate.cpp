@@ -6,7 +6,7 @@
 #include "kcdata/records.hpp"
 #include "stackshot/chunk_chain.hpp"
 #include "stackshot/post_trap_producer.hpp"
-#include "stackshot/record.hpp"
+#include "stackshot/record_system.hpp"
 #include "stackshot/unwind.hpp"
 #include "stackshot/work_queue.hpp"
 
@@ -14,23 +14,22 @@ namespace stackshot {
 
 namespace {
 
-constexpr std::size_t item(std::size_t payload) {
-    return sizeof(kcdata::ItemHeader) + payload + kcdata::padding_for(payload);
-}
-constexpr std::size_t container = item(sizeof(std::uint32_t)) + item(0);
+using kcdata::item_size;
+
+constexpr std::size_t container = item_size(sizeof(std::uint32_t)) + item_size(0);
 
 /// Return addresses a thread is expected to have.
 constexpr std::size_t expected_frames = 32;
-constexpr std::size_t per_thread = container + item(sizeof(kcdata::thread_snapshot_v4)) +
-                                   item(kcdata::thread_name_size) +
-                                   item(sizeof(kcdata::stackshot_cpu_times_v2)) +
-                                   item(kcdata::description_size + sizeof(std::uint32_t)) +
-                                   item(expected_frames * sizeof(std::uint64_t));
-constexpr std::size_t per_task =
-    container + item(sizeof(kcdata::task_snapshot_v2)) + item(sizeof(kcdata::dyld_uuid_info_64));
+constexpr std::size_t per_thread = container + item_size(sizeof(kcdata::thread_snapshot_v4)) +
+                                   item_size(kcdata::thread_name_size) +
+                                   item_size(sizeof(kcdata::stackshot_cpu_times_v2)) +
+                                   item_size(kcdata::description_size + sizeof(std::uint32_t)) +
+                                   item_size(expected_frames * sizeof(std::uint64_t));
+constexpr std::size_t per_task = container + item_size(sizeof(kcdata::task_snapshot_v2)) +
+                                 item_size(sizeof(kcdata::dyld_uuid_info_64));
 
-constexpr std::size_t per_task_latency = item(sizeof(kcdata::stackshot_latency_task));
-constexpr std::size_t per_thread_latency = item(sizeof(kcdata::stackshot_latency_thread));
+constexpr std::size_t per_task_latency = item_size(sizeof(kcdata::stackshot_latency_task));
+constexpr std::size_t per_thread_latency = item_size(sizeof(kcdata::stackshot_latency_thread));
 
 constexpr std::size_t fudge(std::size_t size, std::uint32_t percent) {
     return size / 100 * (100 + percent) + size % 100 * (100 + percent) / 100;

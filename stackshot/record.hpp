@@ -7,53 +7,16 @@
 #include "kcdata/records.hpp"
 #include "kcdata/writer.hpp"
 #include "stackshot/cycle_detector.hpp"
+#include "stackshot/latency.hpp"
 #include "stackshot/microseconds.hpp"
 #include "stackshot/request.hpp"
 #include "stackshot/stopwatch.hpp"
 #include "stackshot/system.hpp"
+#include "stackshot/task_part.hpp"
 #include "stackshot/unwind.hpp"
 
 namespace stackshot {
 
-/// What one CPU recorded.
-struct Counts {
-    std::uint64_t tasks = 0, threads = 0, frames = 0;
-
-    Counts& operator+=(const Counts& other) {
-        tasks += other.tasks;
-        threads += other.threads;
-        frames += other.frames;
-        return *this;
-    }
-};
-
-/// A part of a task: its threads from `first` up to `end`, which is not in it. ThreadRef::none is
-/// the beginning or the end of the list; the part with the beginning has the task's own records in
-/// front of the threads, the part with the end those behind. The parts of a task, one behind the
-/// other, are the bytes of the whole.
-struct TaskPart {
-    ThreadRef first = ThreadRef::none;
-    ThreadRef end = ThreadRef::none;
-};
-
-/// Where the time of recording a task, or a part of it, went, in absolute time.
-struct TaskLatency {
-    std::uint64_t setup = 0;     ///< until its facts were there
-    std::uint64_t count = 0;     ///< for counting the threads, as a delta does
-    std::uint64_t snapshot = 0;  ///< for what lies in front of the threads
-    std::uint64_t threads = 0;
-    /// Where a task's last part has room for what all of them took together; nullptr in others, and
-    /// if the request does not want to know.
-    kcdata::stackshot_latency_task* record = nullptr;
-
-    TaskLatency& operator+=(const TaskLatency& other) {
-        setup += other.setup;
-        count += other.count;
-        snapshot += other.snapshot;
-        threads += other.threads;
-        return *this;
-    }
-};
 /// Writes what a task took into `record`.
 void fill(kcdata::stackshot_latency_task& record, const TaskLatency& latency);
 
@@ -156,64 +119,5 @@ kcdata::kern_return Recorder::for_each_thread(const TaskPart& part, ThreadRef fi
     }
     return kcdata::KERN_SUCCESS;
 }
-
-/// What the records in front of the tasks say besides SystemFacts.
-struct PreTaskFacts {
-    std::uint32_t size_estimate = 0;  ///< bytes; 0: there was none, not recorded
-    std::uint32_t size_estimate_adj = 0;
-    std::uint64_t absolute_time = 0;
-    std::uint64_t usecs_since_epoch = 0;
-};
-/// Bytes record_pre_task appends at most.
-inline constexpr std::size_t record_pre_task_room = 2048;
-/// Appends the system-wide records in front of the tasks. Inside the trap.
-kcdata::kern_return record_pre_task(kcdata::Writer& writer, System& system, Quiesced& quiesced,
-                                    const Request& request, const PreTaskFacts& facts);
-
-/// What one CPU did, in absolute time and bytes.
-struct CpuLatency {
-    CpuIndex cpu = 0;
-    std::uint32_t cluster = 0;
-    ClusterType cluster_type = ClusterType::SMP;
-    std::uint64_t init = 0;        ///< from preflight until it began to record
-    std::uint64_t work_queue = 0;  ///< spent waiting for tasks
-    std::uint64_t total = 0;       ///< from preflight until it was done
-    CpuCounters counters{};        ///< in the same time
-    Counts counts{};
-    std::uint64_t buffer = 0;    ///< taken from the arena
-    std::uint64_t borrowed = 0;  ///< thereof from other clusters
-};
-/// Where the time and memory of a collection went, in absolute time and bytes.
-struct CollectionLatency {
-    std::uint64_t setup = 0;           ///< from the stop until the collection ran
-    std::uint64_t task_iteration = 0;  ///< the main CPU's way through the tasks, records included
-    std::uint64_t queue_building =
-        0;                       ///< thereof until the queues were populated; 0 without queues
-    std::uint64_t cpu_wait = 0;  ///< the initiator's wait for the other CPUs
-    CpuIndex main_cpu = 0;
-    CpuIndex calling_cpu = 0;
-    std::size_t buffer_size = 0;
-    std::size_t buffer_used = 0;      ///< of it, by the records and everything else
-    std::size_t buffer_overhead = 0;  ///< thereof given back, and not used again
-    std::size_t buffer_count = 0;     ///< pieces it was cut into
-};
-/// Appends how many tasks and threads there are in the capture. Any context.
-kcdata::kern_return record_counts(kcdata::Writer& writer, const Counts& counts);
-/// What the last records of a capture say.
-struct PostTaskFacts {
-    CollectionLatency latency{};
-    /// One for each CPU that took part.
-    std::span<const CpuLatency> latencies{};
-    std::uint64_t duration = 0;        ///< absolute time of the collection, barrier included
-    std::uint64_t prior_duration = 0;  ///< absolute time of attempts that were too small
-    std::uint32_t tries = 1;
-};
-/// Bytes record_counts and record_post_task append at most for so many CPUs.
-std::size_t record_post_task_room(CpuIndex cpus);
-/// Appends the last records: what the capture itself took, and its flags. Any context. Returns
-/// where to store the outer duration (a u64 in absolute time, not aligned), once it is known.
-kcdata::Result<std::span<std::byte>> record_post_task(kcdata::Writer& writer,
-                                                      const Request& request,
-                                                      const PostTaskFacts& facts);
 
 }  // namespace stackshot

@@ -3,7 +3,7 @@
 #include <new>
 
 #include "kcdata/records.hpp"
-#include "stackshot/record.hpp"
+#include "stackshot/record_system.hpp"
 
 namespace stackshot {
 
@@ -129,10 +129,8 @@ kern_return record_pre_task(Writer& writer, System& system, Quiesced& quiesced,
 }
 
 std::size_t record_post_task_room(CpuIndex cpus) {
-    constexpr std::size_t described_u32 = description_size + sizeof(std::uint32_t);
-    constexpr std::size_t described_u64 = description_size + sizeof(std::uint64_t);
     // Counts and flags, tries, duration, latencies. Cannot overflow for any CpuIndex.
-    return estimate_required_buffer_size(7, 3 * described_u64 + described_u32 +
+    return estimate_required_buffer_size(7, 4 * described_uint64_size +
                                                 sizeof(stackshot_duration_v2) +
                                                 sizeof(stackshot_latency_collection_v2) +
                                                 cpus * sizeof(stackshot_latency_cpu))

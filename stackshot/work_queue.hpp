@@ -7,8 +7,9 @@
 
 #include "stackshot/atomic.hpp"
 #include "stackshot/chunk_chain.hpp"
-#include "stackshot/record.hpp"
+#include "stackshot/latency.hpp"
 #include "stackshot/system.hpp"
+#include "stackshot/task_part.hpp"
 
 namespace stackshot {
 
