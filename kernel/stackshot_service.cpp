@@ -113,7 +113,7 @@ StackshotPlan read_stackshot_plan(BootArguments& arguments) {
 stackshot::bsd_errno StackshotSeries::next() {
     number_++;
     stackshot_config wanted = plan_.config;
-    if (last_capture_time_ == 0)
+    if (!full_taken_)
         wanted.sc_flags &= ~STACKSHOT_COLLECT_DELTA_SNAPSHOT;
     else if ((wanted.sc_flags & STACKSHOT_COLLECT_DELTA_SNAPSHOT) != 0)
         wanted.sc_delta_timestamp = last_capture_time_;
@@ -122,6 +122,7 @@ stackshot::bsd_errno StackshotSeries::next() {
         return error;
     const auto data = config.buffer();
     last_capture_time_ = capture_time(data);
+    full_taken_ = true;
     const stackshot::Statistics statistics = stackshot_subsystem().last_capture();
     const std::uint64_t send_begin = machine::absolute_time();
     const kern_return sent = send(data);

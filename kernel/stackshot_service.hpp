@@ -48,7 +48,8 @@ class StackshotSeries {
   private:
     const StackshotPlan& plan_;
     std::uint64_t number_ = 0;
-    std::uint64_t last_capture_time_ = 0;  ///< absolute time; 0: there was none
+    bool full_taken_ = false;              ///< deltas can follow
+    std::uint64_t last_capture_time_ = 0;  ///< absolute time; 0 if it did not tell
 };
 
 }  // namespace kernel

@@ -35,8 +35,7 @@ struct Task {
     /// Threads that have not ended; the others are still to be taken apart.
     std::uint32_t live_thread_count = 0;
     /// In teardown: among the terminated tasks, where it stays for as long as anything of it is
-    /// left.
-    /// A number, as a capture reads what may have been overwritten.
+    /// left. A number, as a capture reads what may have been overwritten.
     std::uint32_t terminated = 0;
     bool released = false;  ///< by its creator
     /// System time of the threads that are gone.
