@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "kcdata/payload.hpp"
-#include "kcdata/schema.hpp"
+#include "kcdata/resynchronization.hpp"
 #include "kcdata/types.hpp"
 
 namespace kcdata {
@@ -19,48 +19,6 @@ bool fill_array(Item& item, const ItemHeader& header) {
     item.element_count = layout.count;
     item.payload = item.payload.first(layout.count * layout.element_size);
     return layout.valid;
-}
-
-/// Whether a kernel writes such an item: of a known type, with flags and a size that go with it.
-bool is_plausible(const ItemHeader& header) {
-    constexpr std::uint64_t plain_flags =
-        KCDATA_FLAGS_STRUCT_PADDING_MASK | KCDATA_FLAGS_STRUCT_HAS_PADDING;
-    if (is_array(header.type))
-        return find_type(static_cast<std::uint32_t>(header.flags >> 32)) != nullptr &&
-               array_layout(header).valid;
-    switch (header.type) {
-        case KCDATA_TYPE_BUFFER_END:
-            return header.size == 0 && header.flags == 0;
-        case KCDATA_TYPE_CONTAINER_BEGIN:
-            return header.size == alignment;
-        case KCDATA_TYPE_CONTAINER_END:
-            return header.size == 0;
-        default:
-            break;
-    }
-    const Type* const type = find_type(header.type);
-    if (type == nullptr || type->shape == Shape::container || type->shape == Shape::buffer)
-        return false;
-    const std::size_t least = type->shape == Shape::described ? description_size : 1;
-    return (header.flags & ~plain_flags) == 0 && header.size % alignment == 0 &&
-           header.size >= least;
-}
-
-/// Whether plausible items stand at `offset`, one behind the other: some, or all up to BUFFER_END.
-bool items_follow(std::span<const std::byte> buffer, std::size_t offset) {
-    constexpr int enough = 4;
-    for (int count = 0; count < enough; ++count) {
-        ItemHeader header;
-        if (offset > buffer.size() || buffer.size() - offset < sizeof(header))
-            return false;
-        std::memcpy(&header, buffer.data() + offset, sizeof(header));
-        if (!is_plausible(header))
-            return false;
-        if (header.type == KCDATA_TYPE_BUFFER_END)
-            return true;
-        offset += sizeof(header) + header.size;
-    }
-    return true;
 }
 
 }  // namespace
@@ -222,16 +180,12 @@ bool Reader::find_following() {
     // What follows there are the items of another buffer.
     if (header.type == KCDATA_TYPE_NESTED_KCDATA || magic_ == 0)
         return false;
-    for (std::size_t rest = buffer_.size() - offset_; rest >= alignment + sizeof(header);) {
-        rest -= alignment;
-        const std::size_t offset = buffer_.size() - rest;
-        if (items_follow(buffer_, offset)) {
-            following_ = offset;
-            following_number_ = number_ + 1;
-            return true;
-        }
-    }
-    return false;
+    const std::size_t found = find_items(buffer_, offset_);
+    if (found == buffer_.size())
+        return false;
+    following_ = found;
+    following_number_ = number_ + 1;
+    return true;
 }
 
 Item Reader::again(std::size_t offset) const {

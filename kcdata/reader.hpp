@@ -81,8 +81,8 @@ class Reader {
     /// Clears an error that can be gone on from; false if it cannot. Behind a container_mismatch
     /// or unclosed_container the containers that were not ended are: next() returns a
     /// container_end for each. An end that ends no open container at all is passed over. Behind a
-    /// truncated_payload, whose size may be what is wrong, the reader goes on where items follow
-    /// that make sense, a multiple of 16 bytes further on; following() tells where.
+    /// truncated_payload, whose size may be what is wrong, the reader goes on at the next place
+    /// where items make sense (find_items()); following() tells where.
     bool resume();
     /// Offset of the item to look at next.
     std::size_t following() const { return following_; }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kcdata/compression.hpp"
+#include "kcdata/resynchronization.hpp"
 #include "kcdata/schema.hpp"
 
 namespace tools {
@@ -12,8 +13,19 @@ using kcdata::ItemHeader;
 
 namespace {
 
-constexpr std::uint64_t plain_flags =
-    kcdata::KCDATA_FLAGS_STRUCT_PADDING_MASK | kcdata::KCDATA_FLAGS_STRUCT_HAS_PADDING;
+/// Whether what comes behind an item may be one. Less than to make sense by itself: most types that
+/// are not known are of releases to come.
+bool is_possible(const ItemHeader& header) {
+    constexpr std::uint64_t plain_flags =
+        kcdata::KCDATA_FLAGS_STRUCT_PADDING_MASK | kcdata::KCDATA_FLAGS_STRUCT_HAS_PADDING;
+    if (kcdata::is_array(header.type) || header.type == kcdata::KCDATA_TYPE_BUFFER_END ||
+        header.type == kcdata::KCDATA_TYPE_CONTAINER_BEGIN ||
+        header.type == kcdata::KCDATA_TYPE_CONTAINER_END)
+        return true;
+    // Nobody writes a type of 0, and an item of a type we do not know has no strange flags too.
+    return kcdata::find_type(header.type) != nullptr ||
+           (header.type != 0 && (header.flags & ~plain_flags) == 0);
+}
 
 }  // namespace
 
@@ -52,71 +64,23 @@ bool ItemWalk::read_item(std::size_t offset, ItemHeader& header) const {
     return header.size <= bytes_.size() - offset - sizeof(header);
 }
 
-bool ItemWalk::plausible(std::size_t offset) const {
-    ItemHeader header;
-    if (!read_item(offset, header))
-        return false;
-    if (kcdata::is_array(header.type))
-        return kcdata::array_layout(header).valid;
-    switch (header.type) {
-        case kcdata::KCDATA_TYPE_BUFFER_END:
-            return header.size == 0 && header.flags == 0;
-        case kcdata::KCDATA_TYPE_CONTAINER_BEGIN: {
-            std::uint32_t type = 0;
-            if (header.size < sizeof(type))
-                return false;
-            std::memcpy(&type, bytes_.data() + offset + sizeof(header), sizeof(type));
-            const kcdata::Type* known = kcdata::find_type(type);
-            return known != nullptr && known->shape == kcdata::Shape::container;
-        }
-        case kcdata::KCDATA_TYPE_CONTAINER_END:
-            return header.size <= sizeof(std::uint32_t);
-        default:
-            break;
-    }
-    const kcdata::Type* const type = kcdata::find_type(header.type);
-    if (type == nullptr || type->shape == kcdata::Shape::container)
-        return false;
-    if (type->shape == kcdata::Shape::buffer && header.size != 0)
-        return false;
-    if (type->shape == kcdata::Shape::described && header.size < kcdata::description_size)
-        return false;
-    return (header.flags & ~plain_flags) == 0 &&
-           (header.flags & kcdata::KCDATA_FLAGS_STRUCT_PADDING_MASK) <= header.size;
-}
-
-bool ItemWalk::followed(std::size_t offset) const {
-    ItemHeader header;
-    if (!read_item(offset, header))
-        return false;
-    const std::size_t end = offset + sizeof(header) + header.size;
-    return end == bytes_.size() || header.type == kcdata::KCDATA_TYPE_BUFFER_END || plausible(end);
-}
-
-bool ItemWalk::possible(const ItemHeader& header) {
-    if (kcdata::is_array(header.type) || header.type == kcdata::KCDATA_TYPE_BUFFER_END ||
-        header.type == kcdata::KCDATA_TYPE_CONTAINER_BEGIN ||
-        header.type == kcdata::KCDATA_TYPE_CONTAINER_END)
-        return true;
-    // Nobody writes a type of 0, and an item of a type we do not know has no strange flags too.
-    return kcdata::find_type(header.type) != nullptr ||
-           (header.type != 0 && (header.flags & ~plain_flags) == 0);
-}
-
 bool ItemWalk::begins_buffer(std::size_t offset) const {
     ItemHeader header;
     return read_item(offset, header) && kcdata::is_begin_magic(header.type);
 }
 
+bool ItemWalk::followed(const ItemHeader& header) const {
+    const std::size_t end = offset_ + sizeof(header) + header.size;
+    return end == bytes_.size() || kcdata::items_follow(bytes_, end, 1);
+}
+
 std::size_t ItemWalk::resynchronize() const {
-    const std::size_t past = (offset_ - base_) % kcdata::alignment;
-    for (std::size_t offset = offset_ + kcdata::alignment - past;
-         offset < bytes_.size() && bytes_.size() - offset >= sizeof(ItemHeader);
-         offset += kcdata::alignment) {
-        if ((inside_ || begins_buffer(offset)) && plausible(offset) && followed(offset))
-            return offset;
-    }
-    return bytes_.size();
+    const std::span<const std::byte> buffer = bytes_.subspan(base_);
+    std::size_t offset = kcdata::find_items(buffer, offset_ - base_);
+    // Behind a buffer, items are only looked for in another one.
+    while (!inside_ && offset != buffer.size() && !begins_buffer(base_ + offset))
+        offset = kcdata::find_items(buffer, offset);
+    return base_ + offset;
 }
 
 bool ItemWalk::next(Stretch& stretch) {
@@ -129,7 +93,7 @@ bool ItemWalk::next(Stretch& stretch) {
     }
     if (!inside_) {
         // A piece out of a buffer is welcome too.
-        if (!begins_buffer(offset_) && !(offset_ == 0 && plausible(0) && followed(0))) {
+        if (!begins_buffer(offset_) && !(offset_ == 0 && kcdata::items_follow(bytes_, 0, 2))) {
             const bool first = offset_ == 0;
             take_bytes(stretch, first ? Stretch::Kind::damaged : Stretch::Kind::behind,
                        resynchronize());
@@ -148,7 +112,7 @@ bool ItemWalk::next(Stretch& stretch) {
         stretch.problem = cut ? ItemProblem::header_cut : ItemProblem::past_the_end;
         return true;
     }
-    if (offset_ != base_ && !possible(header) && !followed(offset_)) {
+    if (offset_ != base_ && !is_possible(header) && !followed(header)) {
         take_bytes(stretch, Stretch::Kind::damaged, resynchronize());
         stretch.problem = ItemProblem::no_sense;
         return true;

@@ -64,8 +64,7 @@ struct Stretch {
 /// Steps through a file, stretch by stretch: whatever the bytes are, each is in exactly one.
 ///
 /// Where the items cannot be followed any further (or what stands there is most likely none), the
-/// walk goes on at the next 16-byte boundary of the buffer where two items follow each other that
-/// are known and make sense, or one at the very end.
+/// walk goes on at the next place where items make sense (kcdata::find_items()).
 class ItemWalk {
   public:
     explicit ItemWalk(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -78,13 +77,9 @@ class ItemWalk {
   private:
     /// The header at `offset` if the item fits into the file.
     bool read_item(std::size_t offset, kcdata::ItemHeader& header) const;
-    /// A known item stands there, and its flags and size are such as writers make them.
-    bool plausible(std::size_t offset) const;
-    /// Whether what follows an item without doubt may be one: less strict.
-    static bool possible(const kcdata::ItemHeader& header);
-    /// Another item, or the end, stands behind the item at `offset`.
-    bool followed(std::size_t offset) const;
     bool begins_buffer(std::size_t offset) const;
+    /// Whether an item that makes sense, or the end of the file, comes behind the item at offset_.
+    bool followed(const kcdata::ItemHeader& header) const;
     /// The next place behind offset_ to go on from.
     std::size_t resynchronize() const;
     void take_item(Stretch& stretch, const kcdata::ItemHeader& header);

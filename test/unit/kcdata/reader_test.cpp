@@ -325,6 +325,17 @@ TEST_CASE("behind an item of a wrong size, reading goes on where items make sens
     CHECK(item.offset == 80);
     CHECK(item.number == 2);
 
+    // Behind an odd size, at the next multiple of 16 from the start of the buffer.
+    Bytes odd = stackshot();
+    odd.header(0x910, 4, 0x8c).u32(4096).fill(12, 0xff);
+    odd.header(0x33, 16, 0x88).u64(5).u64(0).header(KCDATA_TYPE_BUFFER_END, 0, 0);
+    Reader third = begun(odd);
+    REQUIRE(third.next(item));
+    while (third.next(item)) {
+    }
+    REQUIRE(third.resume());
+    CHECK(third.following() == 48);
+
     // Of a nested buffer, what follows would be items of another buffer.
     Bytes nested = damaged(0x38);
     Reader other = begun(nested);
