@@ -71,12 +71,11 @@ CompressionError read_compressed_head(std::span<const std::byte> buffer, Compres
         return CompressionError::unknown_compression;
 
     // The inner BEGIN is read by hand: what follows it is no payload, whatever its size says.
-    ItemHeader last;
-    std::memcpy(&last, buffer.data() + item.offset, sizeof(last));
+    const ItemHeader last = load_header(buffer.data() + item.offset);
     std::span<const std::byte> rest = buffer.subspan(item.offset + sizeof(last) + last.size);
     if (rest.size() < sizeof(head.inner_begin))
         return CompressionError::bad_head;
-    std::memcpy(&head.inner_begin, rest.data(), sizeof(head.inner_begin));
+    head.inner_begin = load_header(rest.data());
     if (!is_begin_magic(head.inner_begin.type) ||
         head.inner_begin.type == KCDATA_BUFFER_BEGIN_COMPRESSED)
         return CompressionError::bad_inner_begin;
@@ -93,13 +92,9 @@ CompressionError read_compressed_head(std::span<const std::byte> buffer, Compres
     rest = rest.subspan(head.stream.size());
     head.end_offset = buffer.size() - rest.size();
 
-    ItemHeader end{};
-    if (rest.size() < sizeof(end))
+    if (rest.size() < sizeof(ItemHeader) || load_header(rest.data()).type != KCDATA_TYPE_BUFFER_END)
         return CompressionError::missing_end;
-    std::memcpy(&end, rest.data(), sizeof(end));
-    if (end.type != KCDATA_TYPE_BUFFER_END)
-        return CompressionError::missing_end;
-    head.end_offset += sizeof(end);
+    head.end_offset += sizeof(ItemHeader);
     return CompressionError::none;
 }
 

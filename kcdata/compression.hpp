@@ -58,8 +58,13 @@ struct CompressedHead {
 };
 
 /// Reads the head of the compressed buffer at the start of `buffer`; allocates nothing, takes any
-/// bytes. After `none`, `unfinished`, `truncated_stream` and `missing_end` the head is filled in,
-/// and an Inflater gets out of the stream what is there.
+/// bytes. If has_stream() of what it returns, the head is filled in, and an Inflater gets out of
+/// the stream what is there.
 CompressionError read_compressed_head(std::span<const std::byte> buffer, CompressedHead& head);
+constexpr bool has_stream(CompressionError of_head) {
+    return of_head == CompressionError::none || of_head == CompressionError::unfinished ||
+           of_head == CompressionError::truncated_stream ||
+           of_head == CompressionError::missing_end;
+}
 
 }  // namespace kcdata

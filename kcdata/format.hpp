@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace kcdata {
 
@@ -14,6 +15,12 @@ struct ItemHeader {
     std::uint64_t flags;
 };
 static_assert(sizeof(ItemHeader) == 16);
+/// The header at `bytes`, which are at least so many and need not be aligned.
+inline ItemHeader load_header(const std::byte* bytes) {
+    ItemHeader header;
+    std::memcpy(&header, bytes, sizeof(header));
+    return header;
+}
 // All numbers of the format are little-endian; structs are copied as they are.
 static_assert(std::endian::native == std::endian::little);
 

@@ -78,8 +78,7 @@ bool Reader::next(Item& item) {
             return fail(ReadError::bad_magic);
         return fail(rest.empty() ? ReadError::missing_end : ReadError::truncated_header);
     }
-    ItemHeader header;
-    std::memcpy(&header, rest.data(), sizeof(header));
+    const ItemHeader header = load_header(rest.data());
     if (magic_ == 0 && !is_begin_magic(header.type))
         return fail(ReadError::bad_magic);
     if (header.size > rest.size() - sizeof(header))
@@ -149,8 +148,7 @@ bool Reader::resume() {
         case ReadError::unopened_container:
             break;
         case ReadError::container_mismatch: {
-            ItemHeader header;
-            std::memcpy(&header, buffer_.data() + offset_, sizeof(header));
+            const ItemHeader header = load_header(buffer_.data() + offset_);
             for (std::size_t depth = depth_; depth > 0; --depth)
                 if (open_ids_[depth - 1] == header.flags) {
                     closing_to_ = depth - 1;
@@ -175,8 +173,7 @@ bool Reader::resume() {
 }
 
 bool Reader::find_following() {
-    ItemHeader header;
-    std::memcpy(&header, buffer_.data() + offset_, sizeof(header));
+    const ItemHeader header = load_header(buffer_.data() + offset_);
     // What follows there are the items of another buffer.
     if (header.type == KCDATA_TYPE_NESTED_KCDATA || magic_ == 0)
         return false;
@@ -190,8 +187,7 @@ bool Reader::find_following() {
 
 Item Reader::again(std::size_t offset) const {
     const std::span<const std::byte> rest = buffer_.subspan(offset);
-    ItemHeader header;
-    std::memcpy(&header, rest.data(), sizeof(header));
+    const ItemHeader header = load_header(rest.data());
     Item item;
     item.type = header.type;
     item.flags = header.flags;
@@ -205,8 +201,7 @@ Item Reader::again(std::size_t offset) const {
 }
 
 Reader Reader::inside(std::size_t offset, std::uint64_t number) const {
-    ItemHeader header;
-    std::memcpy(&header, buffer_.data() + offset, sizeof(header));
+    const ItemHeader header = load_header(buffer_.data() + offset);
     Reader reader = *this;
     reader.following_ = offset + sizeof(header) + header.size;
     reader.following_number_ = number + 1;

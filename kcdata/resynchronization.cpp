@@ -1,7 +1,5 @@
 #include "kcdata/resynchronization.hpp"
 
-#include <cstring>
-
 #include "kcdata/payload.hpp"
 #include "kcdata/schema.hpp"
 
@@ -40,10 +38,9 @@ bool items_follow(std::span<const std::byte> buffer, std::size_t offset, unsigne
     for (unsigned found = 0; found < count; ++found) {
         if (found != 0 && offset == buffer.size())
             return true;
-        ItemHeader header;
-        if (offset > buffer.size() || buffer.size() - offset < sizeof(header))
+        if (offset > buffer.size() || buffer.size() - offset < sizeof(ItemHeader))
             return false;
-        std::memcpy(&header, buffer.data() + offset, sizeof(header));
+        const ItemHeader header = load_header(buffer.data() + offset);
         if (!makes_sense(header))
             return false;
         if (header.size > buffer.size() - offset - sizeof(header))

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -56,9 +55,7 @@ std::optional<Failure> append_all(kcdata::CompressedWriter& writer,
     };
     if (!reader.next(item))
         return Failure{kcdata::read_error_text(reader.error())};
-    kcdata::ItemHeader begin;
-    std::memcpy(&begin, plain.data(), sizeof(begin));
-    if (begin.size != 0)
+    if (kcdata::load_header(plain.data()).size != 0)
         return Failure{"the BEGIN item has a payload, which a compressed buffer cannot keep"};
     if (const auto error = writer.begin(item.type, item.flags); error != kcdata::KERN_SUCCESS)
         return failed(error);

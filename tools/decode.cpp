@@ -54,10 +54,9 @@ std::string_view description_of(const Item& item) {
 
 /// The root key of the plain buffer that begins `bytes`; nothing if none does.
 std::string_view root_key(Payload bytes) {
-    kcdata::ItemHeader header;
-    if (bytes.size() < sizeof(header))
+    if (bytes.size() < sizeof(kcdata::ItemHeader))
         return {};
-    std::memcpy(&header, bytes.data(), sizeof(header));
+    const kcdata::ItemHeader header = kcdata::load_header(bytes.data());
     // libkdd takes no such buffer, and has no key for it.
     if (header.type == kcdata::KCDATA_BUFFER_BEGIN_BTINFO)
         return "kcdata_btinfo";

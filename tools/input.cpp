@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -30,11 +29,8 @@ constexpr int most_packings = 4;
 constexpr std::size_t ktrace_chunk_header_size = 16;
 
 bool begins_with_magic(Bytes bytes) {
-    kcdata::ItemHeader header;
-    if (bytes.size() < sizeof(header))
-        return false;
-    std::memcpy(&header, bytes.data(), sizeof(header));
-    return kcdata::is_begin_magic(header.type);
+    return bytes.size() >= sizeof(kcdata::ItemHeader) &&
+           kcdata::is_begin_magic(kcdata::load_header(bytes.data()).type);
 }
 
 bool begins_gzip(Bytes bytes) {
@@ -272,10 +268,8 @@ class Input::Opener {
             const Bytes rest = all.subspan(offset);
             const std::size_t inflated_before = static_cast<std::size_t>(inflated.size());
             kcdata::CompressedHead head;
-            std::uint32_t magic;
-            std::memcpy(&magic, rest.data(), sizeof(magic));
             std::size_t end = 0;
-            if (magic != kcdata::KCDATA_BUFFER_BEGIN_COMPRESSED) {
+            if (kcdata::load_header(rest.data()).type != kcdata::KCDATA_BUFFER_BEGIN_COMPRESSED) {
                 end = end_of(rest);
                 input_.buffers_.push_back({rest.first(end), offset});
             } else {
@@ -342,10 +336,7 @@ class Input::Opener {
         };
         if (error != CompressionError::none)
             tell(error);
-        const bool has_stream =
-            error == CompressionError::none || error == CompressionError::unfinished ||
-            error == CompressionError::truncated_stream || error == CompressionError::missing_end;
-        if (!has_stream)
+        if (!kcdata::has_stream(error))
             return std::nullopt;
         const auto header = [&](const kcdata::ItemHeader& item) {
             return out.append(std::as_bytes(std::span(&item, 1)));

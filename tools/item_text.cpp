@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 #include "kcdata/names.hpp"
@@ -137,8 +136,7 @@ void ItemTextWriter::stretch(const Stretch& stretch) {
         case Stretch::Kind::damaged:
             problem(stretch.offset, stretch.problem);
             if (stretch.data.size() >= sizeof(kcdata::ItemHeader)) {
-                kcdata::ItemHeader header;
-                std::memcpy(&header, stretch.data.data(), sizeof(header));
+                const kcdata::ItemHeader header = kcdata::load_header(stretch.data.data());
                 line(stretch.offset, fmt::format("as a header: type {:#x}, size {}, flags {:#x}",
                                                  header.type, header.size, header.flags));
             }

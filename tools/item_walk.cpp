@@ -1,7 +1,6 @@
 #include "tools/item_walk.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kcdata/compression.hpp"
 #include "kcdata/resynchronization.hpp"
@@ -60,7 +59,7 @@ const char* item_problem_text(ItemProblem problem) {
 bool ItemWalk::read_item(std::size_t offset, ItemHeader& header) const {
     if (offset > bytes_.size() || bytes_.size() - offset < sizeof(header))
         return false;
-    std::memcpy(&header, bytes_.data() + offset, sizeof(header));
+    header = kcdata::load_header(bytes_.data() + offset);
     return header.size <= bytes_.size() - offset - sizeof(header);
 }
 
@@ -141,18 +140,10 @@ void ItemWalk::take_item(Stretch& stretch, const ItemHeader& header) {
         stretch.payload = stretch.data.first(kcdata::plain_payload_size(header));
     }
     if (header.type == kcdata::KCDATA_BUFFER_BEGIN_COMPRESSED && offset_ == base_) {
-        using kcdata::CompressionError;
         kcdata::CompressedHead head;
-        switch (kcdata::read_compressed_head(bytes_.subspan(offset_), head)) {
-            case CompressionError::none:
-            case CompressionError::unfinished:
-            case CompressionError::truncated_stream:
-            case CompressionError::missing_end:
-                stream_begin_ = offset_ + kcdata::compressed_head_size;
-                stream_end_ = stream_begin_ + head.stream.size();
-                break;
-            default:
-                break;
+        if (kcdata::has_stream(kcdata::read_compressed_head(bytes_.subspan(offset_), head))) {
+            stream_begin_ = offset_ + kcdata::compressed_head_size;
+            stream_end_ = stream_begin_ + head.stream.size();
         }
     }
     follow_containers(stretch);

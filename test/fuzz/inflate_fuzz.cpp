@@ -82,8 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
     CompressedHead head;
     const CompressionError error = read_compressed_head(buffer, head);
-    if (error != CompressionError::none && error != CompressionError::unfinished &&
-        error != CompressionError::truncated_stream && error != CompressionError::missing_end)
+    if (!has_stream(error))
         return 0;
     check(head.end_offset <= buffer.size());
     check(head.finished() == (error != CompressionError::unfinished));
