@@ -44,11 +44,10 @@ bool is_of(const Stretch& stretch, std::uint32_t type) {
 std::optional<std::uint32_t> parse_type(const std::string& text) {
     if (const auto type = type_called(text))
         return type;
-    char* end = nullptr;
-    const unsigned long number = std::strtoul(text.c_str(), &end, 0);
-    if (text.empty() || *end != '\0' || number > UINT32_MAX)
+    const auto number = number_in(text);
+    if (!number || *number > UINT32_MAX)
         return std::nullopt;
-    return static_cast<std::uint32_t>(number);
+    return static_cast<std::uint32_t>(*number);
 }
 
 int dump_file(const Options& options) {

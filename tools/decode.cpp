@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +11,8 @@
 #include "kcdata/format.hpp"
 #include "kcdata/reader.hpp"
 #include "kcdata/types.hpp"
+#include "tools/field_value.hpp"
+#include "tools/item_layout.hpp"
 
 namespace tools {
 
@@ -28,29 +29,11 @@ using kcdata::Type;
 using kcdata::ValueNames;
 using Payload = std::span<const std::byte>;
 
-/// A buffer inside a buffer inside a buffer: nobody writes more.
-constexpr std::size_t max_nested_buffers = 8;
 /// Fields of all type definitions of a buffer together. They are what is held in memory.
 constexpr std::size_t max_defined_fields = 1 << 15;
 
 /// Where bytes go that no field explains.
 constexpr std::string_view tail_key = "trailing_bytes";
-
-std::string_view text_at(Payload payload) {
-    const std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
-    return text.substr(0, text.find('\0'));
-}
-
-template <typename T>
-T load(const std::byte* bytes) {
-    T value;
-    std::memcpy(&value, bytes, sizeof(value));
-    return value;
-}
-
-std::string_view description_of(const Item& item) {
-    return text_at(item.payload.first(std::min(kcdata::description_size, item.payload.size())));
-}
 
 /// The root key of the plain buffer that begins `bytes`; nothing if none does.
 std::string_view root_key(Payload bytes) {
@@ -64,12 +47,6 @@ std::string_view root_key(Payload bytes) {
     const bool whole = header.size <= bytes.size() - sizeof(header);
     return whole && type != nullptr && type->shape == Shape::buffer ? type->key
                                                                     : std::string_view();
-}
-
-std::string container_name(std::uint32_t container_type) {
-    const Type* const type = kcdata::find_type(container_type);
-    return type != nullptr && type->shape == Shape::container ? std::string(type->key)
-                                                              : fmt::format("{}", container_type);
 }
 
 /// The payload of a TYPEDEFINTION.
@@ -95,7 +72,7 @@ class Definition {
     explicit Definition(Payload payload) : payload_(payload) {}
 
     std::uint32_t id() const { return load<std::uint32_t>(payload_.data()); }
-    std::string_view name() const { return text_at(payload_.subspan(name_offset, name_size)); }
+    std::string_view name() const { return text_in(payload_.subspan(name_offset, name_size)); }
     std::size_t field_count() const { return (payload_.size() - head_size) / field_size; }
     FieldDefinition field(std::size_t index) const {
         const Payload field = payload_.subspan(head_size + index * field_size, field_size);
@@ -103,7 +80,7 @@ class Definition {
                 .type = load<std::uint8_t>(field.data() + 1),
                 .offset = load<std::uint16_t>(field.data() + 2),
                 .size_word = load<std::uint32_t>(field.data() + 4),
-                .name = text_at(field.subspan(name_offset, name_size))};
+                .name = text_in(field.subspan(name_offset, name_size))};
     }
     bool any_field(std::uint8_t flag) const {
         for (std::size_t i = 0; i < field_count(); ++i)
@@ -270,7 +247,7 @@ class Decoder {
         std::string path;
         for (const PathStep& step : path_) {
             path += path.empty() ? ", in " : "/";
-            path += step.buffer.empty() ? fmt::format("{}/{}", container_name(step.type), step.id)
+            path += step.buffer.empty() ? fmt::format("{}/{}", container_key(step.type), step.id)
                                         : std::string(step.buffer);
         }
         decoded_.problems.push_back(
@@ -405,9 +382,7 @@ class Decoder {
     }
 
     static bool is_padding(Payload bytes) {
-        return bytes.size() < kcdata::alignment &&
-               std::all_of(bytes.begin(), bytes.end(),
-                           [](std::byte byte) { return byte == std::byte{0}; });
+        return bytes.size() < kcdata::alignment && is_zero(bytes);
     }
     /// What of a plain item or element lies behind its last value, which ends at `end`. Items of
     /// the first generation do not tell their padding: zeros are taken for it.
@@ -580,7 +555,7 @@ class Decoder {
             case Shape::merged:
                 return at.field != 0 ? at.plan->fields[at.field - 1].key.text : at.plan->key.text;
             case Shape::described:
-                return description_of(item);
+                return description_in(item.payload);
             case Shape::nested:
                 return root_key(item.payload);
             case Shape::type_definition: {
@@ -691,7 +666,7 @@ class Decoder {
         std::sort(types.begin(), types.end(),
                   [](const ChildType& a, const ChildType& b) { return a.order < b.order; });
         std::erase_if(types, [&](const ChildType& type) {
-            const std::string name = container_name(type.type);
+            const std::string name = container_key(type.type);
             if (!has_key(scope, members, name))
                 return false;
             problem(scope.base + static_cast<std::size_t>(type.order), type.number,
@@ -767,10 +742,11 @@ class Decoder {
                 }
                 return;
             case Shape::described:
-                write_value(
-                    plan.fields[1],
-                    options_.names ? kcdata::described_value_names(description_of(item)) : nullptr,
-                    item, item.payload, bare);
+                write_value(plan.fields[1],
+                            options_.names
+                                ? kcdata::described_value_names(description_in(item.payload))
+                                : nullptr,
+                            item, item.payload, bare);
                 return;
             case Shape::type_definition:
                 write_definition(plan, item);
@@ -861,7 +837,7 @@ class Decoder {
                       std::size_t count, bool bare) {
         const Payload values = payload.subspan(std::min<std::size_t>(field.offset, payload.size()));
         if (field.type == FieldType::character) {
-            json_.value(text_at(values.first(count)));
+            json_.value(text_in(values.first(count)));
             return;
         }
         const bool list = options_.full ? field.list : count > 1;
@@ -985,7 +961,7 @@ class Decoder {
     void write_containers(const Scope& scope, const ChildType& type) {
         const std::size_t groups = group_children(type);
         const std::size_t groups_end = groups_.size();
-        json_.key(container_name(type.type));
+        json_.key(container_key(type.type));
         json_.begin_object();
         for (std::size_t g = groups; g < groups_end && !json_.failed(); ++g)
             write_container(scope, groups_[g]);
@@ -998,7 +974,7 @@ class Decoder {
         const std::size_t groups_end = groups_.size();
         for (std::size_t g = groups; g < groups_end && !json_.failed(); ++g) {
             json_.begin_object();
-            json_.key(container_name(type.type));
+            json_.key(container_key(type.type));
             json_.begin_object();
             write_container(scope, groups_[g]);
             json_.end_object();
@@ -1035,7 +1011,7 @@ class Decoder {
             if (i > 0 && !joined) {
                 problem(scope.base + offset, child.number,
                         fmt::format("{}/{} is there already; this one is left out",
-                                    container_name(child.type), child.id));
+                                    container_key(child.type), child.id));
                 continue;
             }
             path_.push_back({child.type, child.id, {}});

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -36,18 +35,6 @@ std::string_view trimmed(std::string_view text) {
     const std::size_t first = std::min(text.find_first_not_of(blanks), text.size());
     text.remove_prefix(first);
     return text.substr(0, text.find_last_not_of(blanks) + 1);
-}
-
-std::optional<std::uint64_t> number_in(std::string_view text) {
-    const bool hexadecimal = text.starts_with("0x");
-    if (hexadecimal)
-        text.remove_prefix(2);
-    std::uint64_t value = 0;
-    const auto [end, error] =
-        std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
-    if (error != std::errc() || end != text.data() + text.size())
-        return std::nullopt;
-    return value;
 }
 
 int hex_digit(char c) {
@@ -341,8 +328,7 @@ class Encoder {
         if (entries == nullptr)
             return fail(object, "an object of fields is needed");
         payload.assign(fields_size(known), std::byte{0});
-        const kcdata::Type* record = kcdata::find_type(type);
-        const bool described = record != nullptr && record->shape == kcdata::Shape::described;
+        const std::string description = description_of(object);
         for (const auto& [key, value] : *entries) {
             if (key == elsewhere)
                 continue;
@@ -355,10 +341,7 @@ class Encoder {
                                                known.empty() ? "; give \"hex\"" : ""));
             if (found->count == 0)
                 return fail(value, "a list of any length is given as \"tail\"");
-            const kcdata::ValueNames* names =
-                described ? kcdata::described_value_names(description_of(object))
-                          : kcdata::field_value_names(type, key);
-            if (!field(value, *found, names, payload))
+            if (!field(value, *found, value_names(type, *found, description), payload))
                 return false;
         }
         return true;

@@ -1,13 +1,41 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 
+#include "kcdata/format.hpp"
 #include "kcdata/schema.hpp"
 
 namespace tools {
+
+inline bool is_zero(std::span<const std::byte> bytes) {
+    return std::all_of(bytes.begin(), bytes.end(),
+                       [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+/// The text in front of the first NUL; all bytes if there is none.
+inline std::string_view text_in(std::span<const std::byte> bytes) {
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return text.substr(0, text.find('\0'));
+}
+
+/// The description that a described item's payload begins with.
+inline std::string_view description_in(std::span<const std::byte> payload) {
+    return text_in(payload.first(std::min(kcdata::description_size, payload.size())));
+}
+
+/// The value at `bytes`, which need not be aligned.
+template <typename T>
+T load(const std::byte* bytes) {
+    T value;
+    std::memcpy(&value, bytes, sizeof(value));
+    return value;
+}
 
 /// The value at the start of `bytes`, which holds at least its size; a negative one as 64 bits of
 /// two's complement.

@@ -15,6 +15,7 @@
 #include "kcdata/inflater.hpp"
 #include "kcdata/reader.hpp"
 #include "tools/descriptor.hpp"
+#include "tools/field_value.hpp"
 
 namespace tools {
 
@@ -252,8 +253,7 @@ class Input::Opener {
     }
 
     void remark_rest(Bytes bytes, std::string_view where) {
-        if (std::any_of(bytes.begin(), bytes.end(),
-                        [](std::byte byte) { return byte != std::byte{0}; }))
+        if (!is_zero(bytes))
             input_.remarks_.push_back(
                 fmt::format("{} bytes {} are passed over", bytes.size(), where));
     }

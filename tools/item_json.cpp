@@ -70,15 +70,10 @@ void append_hex(std::string& out, Payload bytes) {
     out += '"';
 }
 
-bool is_zero(Payload bytes) {
-    return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
-}
-
 /// The text in front of the first NUL, if a JSON string can hold it as it is and only zeros follow
 /// it.
 std::optional<std::string_view> plain_text(Payload bytes) {
-    const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const std::string_view text = all.substr(0, all.find('\0'));
+    const std::string_view text = text_in(bytes);
     for (std::string_view rest = text; !rest.empty();) {
         const std::size_t length = utf8_sequence_length(rest);
         const auto first = static_cast<unsigned char>(rest.front());
@@ -159,16 +154,6 @@ void append_field(std::string& out, const Field& field, Payload bytes,
     }
 }
 
-const kcdata::ValueNames* names_of(std::uint32_t type, const Field& field, Payload payload) {
-    const kcdata::Type* known = kcdata::find_type(type);
-    if (known == nullptr || known->shape != kcdata::Shape::described)
-        return kcdata::field_value_names(type, field.name);
-    if (field.offset == 0)
-        return nullptr;
-    const auto description = plain_text(payload.first(kcdata::description_size));
-    return description ? kcdata::described_value_names(*description) : nullptr;
-}
-
 /// What of a payload its fields tell.
 struct Told {
     std::size_t size = 0;       ///< of the payload, from its start
@@ -179,20 +164,19 @@ struct Told {
 Told append_fields(std::string& out, std::uint32_t type, std::span<const Field> fields,
                    Payload payload) {
     Told told{0, fields_size(fields)};
+    // encode() reads the description as it is told here: one that is no text has no names.
+    const std::string_view description =
+        plain_text(payload.first(std::min(kcdata::description_size, payload.size())))
+            .value_or(std::string_view());
     bool first = true;
     out += '{';
     for (const Field& field : fields) {
-        if (field.offset >= payload.size() || field.count == 0)
-            break;
-        Payload bytes = payload.subspan(field.offset);
-        if (!takes_the_rest(field))
-            bytes = bytes.first(std::min(bytes.size(), field.size()));
-        bytes = bytes.first(bytes.size() / field.element_size() * field.element_size());
+        const Payload bytes = field_bytes(field, payload);
         if (bytes.empty())
             break;
         append_string(out += first ? "" : ",", field.name);
         out += ':';
-        append_field(out, field, bytes, names_of(type, field, payload));
+        append_field(out, field, bytes, value_names(type, field, description));
         first = false;
         told.size = field.offset + bytes.size();
         if (takes_the_rest(field)) {
@@ -356,7 +340,7 @@ void ItemJsonWriter::write_array(const Stretch& stretch) {
         const std::size_t before = text_.size();
         if (bare && array.element_size == made_size) {
             append_field(text_, fields[0], element,
-                         names_of(array.element_type, fields[0], element));
+                         kcdata::field_value_names(array.element_type, fields[0].name));
             continue;
         }
         const Told told = append_fields(text_, array.element_type, fields, element);
@@ -385,7 +369,7 @@ void ItemJsonWriter::write_plain(const Stretch& stretch) {
     const std::size_t before = text_.size();
     if (payload.empty() && fields.empty()) {
         // Nothing to tell.
-    } else if (type == kcdata::KCDATA_TYPE_NESTED_KCDATA && level_ < max_nested_items) {
+    } else if (type == kcdata::KCDATA_TYPE_NESTED_KCDATA && level_ < max_nested_buffers) {
         write_nested(payload);
     } else if (fields.empty()) {
         write_hex("hex", payload);

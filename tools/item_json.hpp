@@ -16,8 +16,6 @@ extern const char* const item_format;
 
 /// The most one {"zeros": N} stands for.
 inline constexpr std::size_t max_zeros = 1 << 28;
-/// How many buffers inside each other are told as items; what is deeper is told as bytes.
-inline constexpr std::size_t max_nested_items = 8;
 
 /// Writes the JSON objects of one stretch after the other, so that encode() makes the same bytes of
 /// them again, whatever they are.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_map>
 
 namespace tools {
@@ -61,6 +62,25 @@ std::optional<std::uint32_t> type_called(std::string_view name) {
     return found != ids.end() ? std::optional(found->second) : std::nullopt;
 }
 
+std::string container_key(std::uint32_t container_type) {
+    const kcdata::Type* known = kcdata::find_type(container_type);
+    return known != nullptr && known->shape == kcdata::Shape::container
+               ? std::string(known->key)
+               : fmt::format("{}", container_type);
+}
+
+std::optional<std::uint64_t> number_in(std::string_view text) {
+    const bool hexadecimal = text.starts_with("0x");
+    if (hexadecimal)
+        text.remove_prefix(2);
+    std::uint64_t value = 0;
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
+    if (error != std::errc() || end != text.data() + text.size())
+        return std::nullopt;
+    return value;
+}
+
 std::span<const kcdata::Field> fields_of(std::uint32_t type) {
     const kcdata::Type* known = kcdata::find_type(type);
     return known != nullptr ? known->fields : std::span<const kcdata::Field>();
@@ -71,6 +91,24 @@ std::size_t fields_size(std::span<const kcdata::Field> fields) {
     for (const kcdata::Field& field : fields)
         end = std::max(end, field.offset + (takes_the_rest(field) ? 0 : field.size()));
     return end;
+}
+
+std::span<const std::byte> field_bytes(const kcdata::Field& field,
+                                       std::span<const std::byte> payload) {
+    if (field.offset >= payload.size())
+        return {};
+    const std::span<const std::byte> rest = payload.subspan(field.offset);
+    const std::size_t size =
+        takes_the_rest(field) ? rest.size() : std::min(rest.size(), field.size());
+    return rest.first(size / field.element_size() * field.element_size());
+}
+
+const kcdata::ValueNames* value_names(std::uint32_t type, const kcdata::Field& field,
+                                      std::string_view description) {
+    const kcdata::Type* known = kcdata::find_type(type);
+    if (known == nullptr || known->shape != kcdata::Shape::described)
+        return kcdata::field_value_names(type, field.name);
+    return field.offset == 0 ? nullptr : kcdata::described_value_names(description);
 }
 
 }  // namespace tools

@@ -8,7 +8,6 @@
 #include "kcdata/names.hpp"
 #include "kcdata/types.hpp"
 #include "tools/field_value.hpp"
-#include "tools/item_json.hpp"
 #include "tools/item_layout.hpp"
 #include "tools/printable.hpp"
 
@@ -21,15 +20,6 @@ namespace {
 
 constexpr std::size_t deepest_indent = 24;
 constexpr std::size_t bytes_in_line = 16;
-
-bool is_zero(std::span<const std::byte> bytes) {
-    return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
-}
-
-std::string_view text_in(std::span<const std::byte> bytes) {
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return text.substr(0, text.find('\0'));
-}
 
 std::string named(std::uint32_t type) {
     const std::string_view name = type_name(type);
@@ -181,7 +171,7 @@ void ItemTextWriter::item(const Stretch& stretch) {
         problem(stretch.offset, stretch.problem);
     if (stretch.is_array() && stretch.array.valid)
         array(stretch);
-    else if (header.type == kcdata::KCDATA_TYPE_NESTED_KCDATA && buffers_ < max_nested_items)
+    else if (header.type == kcdata::KCDATA_TYPE_NESTED_KCDATA && buffers_ < max_nested_buffers)
         nested(stretch.payload, data_offset);
     else if (!container || !stretch.sound())
         payload(header.type, stretch.payload, data_offset);
@@ -234,25 +224,15 @@ void ItemTextWriter::payload(std::uint32_t type, Payload payload, std::size_t of
 
 std::size_t ItemTextWriter::fields(std::uint32_t type, std::span<const Field> fields,
                                    Payload payload, std::size_t offset) {
-    const kcdata::Type* record = kcdata::find_type(type);
-    const bool described = record != nullptr && record->shape == kcdata::Shape::described;
     std::size_t width = 0;
     for (const Field& field : fields)
         width = std::max(width, field.name.size());
     std::size_t told = 0;
     for (const Field& field : fields) {
-        if (field.offset >= payload.size() || field.count == 0)
-            break;
-        Payload bytes = payload.subspan(field.offset);
-        if (!takes_the_rest(field))
-            bytes = bytes.first(std::min(bytes.size(), field.size()));
-        bytes = bytes.first(bytes.size() / field.element_size() * field.element_size());
+        const Payload bytes = field_bytes(field, payload);
         if (bytes.empty())
             break;
-        const kcdata::ValueNames* names =
-            described && field.offset != 0
-                ? kcdata::described_value_names(text_in(payload.first(kcdata::description_size)))
-                : kcdata::field_value_names(type, field.name);
+        const kcdata::ValueNames* names = value_names(type, field, description_in(payload));
         line(offset + field.offset, fmt::format("+{:<#5x} {:<{}}  {}", field.offset, field.name,
                                                 width, value_text(field, bytes, names)));
         told = field.offset + bytes.size();

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
 #include "kcdata/reader.hpp"
 #include "kcdata/records.hpp"
 #include "kcdata/types.hpp"
+#include "tools/field_value.hpp"
 
 namespace tools {
 
@@ -23,17 +23,13 @@ template <typename T>
 std::optional<T> load(Payload payload, std::size_t offset = 0) {
     if (payload.size() < offset + sizeof(T))
         return std::nullopt;
-    T value;
-    std::memcpy(&value, payload.data() + offset, sizeof(value));
-    return value;
+    return tools::load<T>(payload.data() + offset);
 }
 
 std::string text(Payload payload, std::size_t offset = 0) {
     if (payload.size() <= offset)
         return {};
-    payload = payload.subspan(offset);
-    const std::string_view bytes(reinterpret_cast<const char*>(payload.data()), payload.size());
-    return std::string(bytes.substr(0, bytes.find('\0')));
+    return std::string(text_in(payload.subspan(offset)));
 }
 
 class SnapshotReader {

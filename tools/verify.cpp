@@ -14,7 +14,6 @@
 #include "kcdata/schema.hpp"
 #include "kcdata/types.hpp"
 #include "tools/field_value.hpp"
-#include "tools/item_json.hpp"
 #include "tools/item_layout.hpp"
 #include "tools/item_walk.hpp"
 #include "tools/printable.hpp"
@@ -102,15 +101,6 @@ constexpr std::uint64_t count_mask = KCDATA_FLAGS_STRUCT_PADDING_MASK;
 constexpr std::size_t longest_string = 256;
 /// A compressed buffer that says it is longer is not inflated.
 constexpr std::uint64_t longest_inflated = std::uint64_t{1} << 30;
-
-bool is_zero(Payload bytes) {
-    return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
-}
-
-std::string_view text_in(Payload bytes) {
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return text.substr(0, text.find('\0'));
-}
 
 bool is_container_item(std::uint32_t type) {
     return type == KCDATA_TYPE_CONTAINER_BEGIN || type == KCDATA_TYPE_CONTAINER_END;
@@ -229,12 +219,6 @@ class Verifier {
         return text;
     }
 
-    static std::string container_key(std::uint32_t type) {
-        const Type* known = find_type(type);
-        return known != nullptr && known->shape == Shape::container ? std::string(known->key)
-                                                                    : fmt::format("{}", type);
-    }
-
     bool is_stackshot() const {
         return buffer_.magic == KCDATA_BUFFER_BEGIN_STACKSHOT ||
                buffer_.magic == KCDATA_BUFFER_BEGIN_DELTA_STACKSHOT;
@@ -267,7 +251,7 @@ class Verifier {
             return;
         }
         buffer_.magic = begin.header.type;
-        if (buffer_.magic == KCDATA_BUFFER_BEGIN_COMPRESSED && level_ < max_nested_items)
+        if (buffer_.magic == KCDATA_BUFFER_BEGIN_COMPRESSED && level_ < max_nested_buffers)
             compressed(bytes, begin.offset);
     }
 
@@ -539,7 +523,7 @@ class Verifier {
         const Payload payload = stretch.payload;
         switch (type != nullptr ? type->shape : Shape::opaque) {
             case Shape::described:
-                description = text_in(payload.first(std::min(payload.size(), description_size)));
+                description = description_in(payload);
                 if (description.size() == description_size)
                     broken<"description-too-long">(stretch.offset, "{} begins with \"{}\"",
                                                    type->name, printable(description));
@@ -551,7 +535,7 @@ class Verifier {
                 definition(stretch);
                 break;
             case Shape::nested:
-                if (level_ < max_nested_items)
+                if (level_ < max_nested_buffers)
                     inner("nested", payload, base_ + stretch.offset + sizeof(ItemHeader));
                 break;
             case Shape::basic:
