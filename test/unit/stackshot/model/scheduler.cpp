@@ -84,8 +84,15 @@ std::uint64_t Scheduler::seen_by_signal(unsigned writer) const {
     return fibers_[self_]->signals_seen[writer];
 }
 
+void Scheduler::note(std::uint64_t step) {
+    // FNV-1a, by words.
+    digest_ = (digest_ ^ step) * 0x100000001b3;
+}
+
 std::uint32_t Scheduler::draw(std::uint32_t limit) {
-    return static_cast<std::uint32_t>(random_() % limit);
+    const auto drawn = static_cast<std::uint32_t>(random_() % limit);
+    note(drawn);
+    return drawn;
 }
 
 const std::string& Scheduler::run(std::function<void(unsigned)> body) {
@@ -181,6 +188,7 @@ unsigned Scheduler::choose() {
 
 void Scheduler::switch_to(unsigned cpu) {
     const unsigned from = self_;
+    note(cpu);
     left_for_next = from;
     self_ = cpu;
     fibers_[from]->sanitizer.leave(fibers_[cpu]->sanitizer);

@@ -62,6 +62,8 @@ class Scheduler {
     /// Less than `limit`, which is not 0.
     std::uint32_t draw(std::uint32_t limit);
     bool order_is_random() const { return order_ == Order::random; }
+    /// What was drawn and which CPUs went on, in order, as one number.
+    std::uint64_t digest() const { return digest_; }
 
     // What memory.hpp needs.
     VectorClock& clock() { return clocks_[self_]; }
@@ -78,6 +80,7 @@ class Scheduler {
     enum class State : std::uint8_t { ready, waiting, ended };
     struct Aborted {};
 
+    void note(std::uint64_t step);
     void enter(unsigned cpu);
     static void fiber_main(unsigned high, unsigned low);
     void switch_away();
@@ -91,6 +94,7 @@ class Scheduler {
     unsigned self_ = outside;
     std::uint64_t run_number_;
     std::mt19937_64 random_;
+    std::uint64_t digest_ = 0;
     std::uint32_t switch_chance_ = 100;  ///< percent
     bool by_priority_ = false;
     std::uint64_t steps_ = 0;

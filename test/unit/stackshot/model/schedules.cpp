@@ -85,14 +85,14 @@ const char* name(Scenario scenario) {
     return "unknown";
 }
 
-std::string run_schedule(Scenario scenario, std::uint64_t seed) {
+Schedule run_schedule(Scenario scenario, std::uint64_t seed) {
     std::mt19937_64 random(seed);
     const auto draw = [&random](std::uint64_t limit) { return random() % limit; };
     const bool all = scenario == Scenario::all_at_once;
 
     Subject& subject = subject_of(draw(std::size(task_sets)));
     if (subject.reference.empty())
-        return "no single-threaded capture to compare with";
+        return {.failure = "no single-threaded capture to compare with"};
     ModelSystem& system = *subject.system;
     const auto cpus = static_cast<CpuIndex>(1 + draw(draw(3) == 0 ? max_cpus : 5));
     system.constant.cpu_count = cpus;
@@ -132,23 +132,29 @@ std::string run_schedule(Scenario scenario, std::uint64_t seed) {
     Scheduler scheduler(seed, cpus);
     const bool may_panic = scenario == Scenario::panics || all;
     if (may_panic) {
-        for (std::size_t n = 0; n <= draw(2); ++n)
-            scheduler.panic_at(static_cast<unsigned>(draw(cpus)), 1 + draw(draw(2) ? 20 : 400));
+        for (std::size_t n = 0; n <= draw(2); ++n) {
+            // Drawn one after the other: a seed is the same schedule with every compiler.
+            const auto cpu = static_cast<unsigned>(draw(cpus));
+            scheduler.panic_at(cpu, 1 + draw(draw(2) ? 20 : 400));
+        }
     }
 
     const Outcome outcome = system.collect(scheduler, {}, estimate, size);
-    if (!outcome.failure.empty())
-        return outcome.failure;
-    if (outcome.panicked)
-        return may_panic ? "" : "a panic out of nothing";
-    if (outcome.error == KERN_SUCCESS) {
-        if (!system.thread_errors.empty())
-            return "an error was lost";
-        return outcome.bytes == subject.reference ? "" : "the records are not those of one CPU";
-    }
-    if (std::find(possible.begin(), possible.end(), outcome.error) == possible.end())
-        return std::string("an error that nobody had: ") + kern_return_name(outcome.error);
-    return "";
+    const auto failure = [&]() -> std::string {
+        if (!outcome.failure.empty())
+            return outcome.failure;
+        if (outcome.panicked)
+            return may_panic ? "" : "a panic out of nothing";
+        if (outcome.error == KERN_SUCCESS) {
+            if (!system.thread_errors.empty())
+                return "an error was lost";
+            return outcome.bytes == subject.reference ? "" : "the records are not those of one CPU";
+        }
+        if (std::find(possible.begin(), possible.end(), outcome.error) == possible.end())
+            return std::string("an error that nobody had: ") + kern_return_name(outcome.error);
+        return "";
+    };
+    return {failure(), scheduler.digest()};
 }
 
 }  // namespace model
