@@ -7,9 +7,8 @@
 
 #include "fake_system.hpp"
 #include "kcdata/compression.hpp"
-#include "parsed.hpp"
 #include "stackshot/post_trap_producer.hpp"
-#include "stackshot/stackshot.hpp"
+#include "taken.hpp"
 
 using namespace kcdata;
 using namespace stackshot;
@@ -91,24 +90,20 @@ TEST_CASE("services add their records when the trap is over, behind the counts o
     Service first(system, 1, 2), second(system, 2, 300);
     PostTrapProducer* const services[] = {&first, &second};
     system.constant.post_trap_producers = services;
-    auto taken = take_stackshot(system, {});
-    REQUIRE(taken.ok());
-    CHECK(taken->statistics.tries == 1);
+    const Taken taken(system, {});
+    CHECK(taken.statistics().tries == 1);
     CHECK(first.calls == 1);
     CHECK(second.calls == 1);
     CHECK_FALSE(first.inside_a_trap);
     CHECK_FALSE(second.inside_a_trap);
-    const Parsed parsed = parse(taken->data());
-    CHECK(parsed.error == ReadError::none);
-    const auto names = behind_the_tasks(parsed);
+    const auto names = behind_the_tasks(taken.parsed);
     const std::vector<std::string> beginning = {"stackshot_tasks_count", "stackshot_threads_count",
                                                 "container 1", "container 2"};
     REQUIRE(names.size() > 6);
     CHECK(std::vector<std::string>(names.begin(), names.begin() + 4) == beginning);
     // The last item is BUFFER_END.
     CHECK(names[names.size() - 2] == "stackshot_out_flags");
-    system.free(taken->buffer);
-    CHECK(system.live_allocations() == 0);
+    CHECK(system.live_allocations() == 1);
 }
 
 TEST_CASE("a service with more records than it said is a new attempt with a larger buffer") {
@@ -214,9 +209,7 @@ TEST_CASE("a capture of page tables is collected by one CPU, the others stopped"
     add_tasks(system);
     Request request;
     request.flags |= STACKSHOT_PAGE_TABLES;
-    auto taken = take_stackshot(system, request);
-    REQUIRE(taken.ok());
-    CHECK(taken->statistics.workers == 1);
-    CHECK(tasks_of(parse(taken->data())).size() == 10);
-    system.free(taken->buffer);
+    const Taken taken(system, request);
+    CHECK(taken.statistics().workers == 1);
+    CHECK(taken.tasks.size() == 10);
 }

@@ -25,6 +25,56 @@ std::size_t chain_length(const Chunk* chunk) {
     return length;
 }
 
+Estimate estimate_of(FakeSystem& system, const Request& request = {}) {
+    return estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
+}
+
+/// Runs the collection of one attempt in a trap.
+void collect(FakeSystem& system, Attempt& attempt) {
+    Collection* const one[] = {&attempt.collection()};
+    CaptureTrap body(one);
+    system.trap(body);
+}
+
+/// What can be compared of a single-threaded and a parallel capture.
+struct Pair {
+    std::vector<std::byte> single, parallel;
+    // Of the parallel one.
+    std::size_t items = 0;  ///< of its queues
+    CpuMask workers = 0;
+    std::vector<ParsedTask> tasks;
+};
+
+/// Takes both kinds of captures in one trap.
+Pair collect_both(FakeSystem& system, const Request& request, bool single_first = true) {
+    const Estimate estimate = estimate_of(system, request);
+    Attempt single(system);
+    Attempt parallel(system);
+    REQUIRE(single.prepare(request, estimate, 2 * estimate.size, Mode::single_threaded) ==
+            KERN_SUCCESS);
+    REQUIRE(parallel.prepare(request, estimate, 2 * estimate.size, Mode::parallel) == KERN_SUCCESS);
+    Collection* both[] = {&single.collection(), &parallel.collection()};
+    if (!single_first)
+        std::swap(both[0], both[1]);
+    CaptureTrap body(both);
+    system.trap(body);
+    auto a = single.assemble({});
+    auto b = parallel.assemble({});
+    REQUIRE(a.ok());
+    REQUIRE(b.ok());
+    Pair pair{.single = comparable(a->buffer.first(a->size)),
+              .parallel = comparable(b->buffer.first(b->size)),
+              .items = parallel.collection().items().size(),
+              .workers = parallel.collection().workers(),
+              .tasks = tasks_of(parse(b->buffer.first(b->size)))};
+    system.free(a->buffer);
+    system.free(b->buffer);
+    // Nothing can be compared of what is not valid.
+    REQUIRE_FALSE(pair.single.empty());
+    REQUIRE_FALSE(pair.parallel.empty());
+    return pair;
+}
+
 }  // namespace
 
 TEST_CASE("single-threaded and parallel collections inside one trap are equal") {
@@ -36,76 +86,16 @@ TEST_CASE("single-threaded and parallel collections inside one trap are equal") 
         system.add_task("task" + std::to_string(n), static_cast<std::size_t>(n * 5 % 17),
                         static_cast<std::size_t>(1 + n % 40));
     system.absent = cpus == 8 ? 0b1000'0000 : 0;
-    {
-        const Request request{Request::all_pids,
-                              STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS};
-        const Estimate estimate =
-            estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
-        Attempt single(system);
-        Attempt parallel(system);
-        REQUIRE(single.prepare(request, estimate, 2 * estimate.size, Mode::single_threaded) ==
-                KERN_SUCCESS);
-        REQUIRE(parallel.prepare(request, estimate, 2 * estimate.size, Mode::parallel) ==
-                KERN_SUCCESS);
-        Collection* both[] = {&single.collection(), &parallel.collection()};
-        if (!single_first)
-            std::swap(both[0], both[1]);
-        CaptureTrap body(both);
-        system.trap(body);
-        CHECK(system.traps() == 1);
-
-        auto a = single.assemble({});
-        auto b = parallel.assemble({});
-        REQUIRE(a.ok());
-        REQUIRE(b.ok());
-        CHECK(std::popcount(parallel.collection().workers()) ==
-              static_cast<int>(cpus == 8 ? 7 : cpus));
-        const auto bytes_a = comparable(a->buffer.first(a->size));
-        const auto bytes_b = comparable(b->buffer.first(b->size));
-        CHECK(bytes_a.size() > 100'000);
-        CHECK(bytes_a == bytes_b);
-        system.free(a->buffer);
-        system.free(b->buffer);
-    }
+    const Pair pair = collect_both(
+        system, {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS},
+        single_first);
+    CHECK(system.traps() == 1);
+    CHECK(std::popcount(pair.workers) == static_cast<int>(cpus == 8 ? 7 : cpus));
+    CHECK(pair.single.size() > 100'000);
+    CHECK(pair.single == pair.parallel);
     CHECK(system.live_allocations() == 0);
     CHECK(system.missed_signals() == 0);
 }
-
-namespace {
-
-struct Pair {
-    std::vector<std::byte> single, parallel;
-    std::size_t items = 0;
-    CpuMask workers = 0;
-};
-
-/// Takes both kinds of captures in one trap; what can be compared of them.
-Pair collect_both(FakeSystem& system, const Request& request) {
-    Pair pair;
-    const Estimate estimate =
-        estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
-    Attempt single(system);
-    Attempt parallel(system);
-    REQUIRE(single.prepare(request, estimate, 2 * estimate.size, Mode::single_threaded) ==
-            KERN_SUCCESS);
-    REQUIRE(parallel.prepare(request, estimate, 2 * estimate.size, Mode::parallel) == KERN_SUCCESS);
-    Collection* const both[] = {&single.collection(), &parallel.collection()};
-    CaptureTrap body(both);
-    system.trap(body);
-    auto a = single.assemble({});
-    auto b = parallel.assemble({});
-    REQUIRE(a.ok());
-    REQUIRE(b.ok());
-    pair.single = comparable(a->buffer.first(a->size));
-    pair.parallel = comparable(b->buffer.first(b->size));
-    pair.items = parallel.collection().items().size();
-    pair.workers = parallel.collection().workers();
-    system.free(a->buffer);
-    system.free(b->buffer);
-    return pair;
-}
-
-}  // namespace
 
 TEST_CASE("a large task is cut into parts, which make the same bytes as the whole") {
     const CpuIndex cpus = GENERATE(2U, 4U, 8U);
@@ -116,6 +106,8 @@ TEST_CASE("a large task is cut into parts, which make the same bytes as the whol
     system.add_task("small", 2, 4);
     const Pair pair = collect_both(system, {});
     CHECK(pair.single == pair.parallel);
+    REQUIRE(pair.tasks.size() == 3);
+    CHECK(pair.tasks[1].threads.size() == threads);
     // As many parts as needed, or fewer when they are of even length.
     const std::size_t length = threads_per_part(threads + 5, cpus);
     const std::size_t parts = (threads + length - 1) / length;
@@ -135,6 +127,10 @@ TEST_CASE("a task that has other threads than it says is recorded all the same")
     system.add_task("small", 2, 4);
     const Pair pair = collect_both(system, {});
     CHECK(pair.single == pair.parallel);
+    REQUIRE(pair.tasks.size() == 3);
+    REQUIRE(pair.tasks[1].threads.size() == 100);
+    for (std::size_t n = 0; n < 100; ++n)
+        CHECK(pair.tasks[1].threads[n].id == system.tasks[1].threads[n].facts.thread_id);
 }
 
 TEST_CASE("a process-scoped request that includes driver threads skips tasks part by part") {
@@ -149,8 +145,9 @@ TEST_CASE("a process-scoped request that includes driver threads skips tasks par
     const Pair pair = collect_both(system, request);
     const Pair all = collect_both(system, {});
     CHECK(pair.items == all.items);
-    CHECK(pair.parallel.size() > all.parallel.size() / 3);
-    CHECK(pair.parallel.size() < all.parallel.size() * 2 / 3);
+    REQUIRE(pair.tasks.size() == 1);
+    CHECK(pair.tasks[0].id == system.tasks[1].facts.unique_pid);
+    CHECK(pair.tasks[0].threads.size() == 200);
 }
 
 TEST_CASE("a thread list that runs in a circle behind a cut is an error, not a hang") {
@@ -168,14 +165,10 @@ TEST_CASE("a thread list that runs in a circle behind a cut is an error, not a h
                    ? FakeSystem::thread_ref(task_index, index)
                    : ThreadRef::none;
     };
-    const Request request;
-    const Estimate estimate =
-        estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
+    const Estimate estimate = estimate_of(system);
     Attempt attempt(system);
-    REQUIRE(attempt.prepare(request, estimate, 8 * estimate.size, Mode::parallel) == KERN_SUCCESS);
-    Collection* const one[] = {&attempt.collection()};
-    CaptureTrap body(one);
-    system.trap(body);
+    REQUIRE(attempt.prepare({}, estimate, 8 * estimate.size, Mode::parallel) == KERN_SUCCESS);
+    collect(system, attempt);
     CHECK(attempt.assemble({}).error() == KERN_FAILURE);
 }
 
@@ -238,17 +231,10 @@ struct PanickingCollection {
                 throw FakeSystem::PanicSpin{};
             }
         };
-        const Request request;
-        const Estimate estimate =
-            estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
-        REQUIRE(attempt.prepare(request, estimate, 2 * estimate.size, Mode::parallel) ==
-                KERN_SUCCESS);
+        const Estimate estimate = estimate_of(system);
+        REQUIRE(attempt.prepare({}, estimate, 2 * estimate.size, Mode::parallel) == KERN_SUCCESS);
     }
-    void run() {
-        Collection* const one[] = {&attempt.collection()};
-        CaptureTrap body(one);
-        CHECK_THROWS_AS(system.trap(body), FakeSystem::PanicSpin);
-    }
+    void run() { CHECK_THROWS_AS(collect(system, attempt), FakeSystem::PanicSpin); }
 
     FakeSystem system{4};
     Attempt attempt;
@@ -275,11 +261,9 @@ TEST_CASE("a CPU that panics goes on when all others have left the collection") 
 TEST_CASE("a panic when no collection is active changes nothing") {
     FakeSystem system(2);
     system.add_task("kernel_task", 3, 4);
-    const Request request;
-    const Estimate estimate =
-        estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
+    const Estimate estimate = estimate_of(system);
     Attempt attempt(system);
-    REQUIRE(attempt.prepare(request, estimate, estimate.size, Mode::parallel) == KERN_SUCCESS);
+    REQUIRE(attempt.prepare({}, estimate, estimate.size, Mode::parallel) == KERN_SUCCESS);
     Collection* const one[] = {&attempt.collection()};
     CaptureTrap body(one);
     system.trap(body);
@@ -296,9 +280,7 @@ TEST_CASE("a panic before the trap's body began keeps it from beginning") {
     Attempt attempt(system);
     REQUIRE(attempt.prepare({}, {}, 100'000, mode) == KERN_SUCCESS);
     CHECK(attempt.collection().panic(1).proceed);
-    Collection* const one[] = {&attempt.collection()};
-    CaptureTrap body(one);
-    CHECK_THROWS_AS(system.trap(body), FakeSystem::PanicSpin);
+    CHECK_THROWS_AS(collect(system, attempt), FakeSystem::PanicSpin);
     CHECK(attempt.assemble({}).error() == KERN_ABORTED);
     CHECK(attempt.collection().counts().tasks == 0);
 }
@@ -307,14 +289,12 @@ TEST_CASE("a collection that failed does not touch the one that runs after it") 
     FakeSystem system(3);
     for (int n = 0; n < 20; ++n)
         system.add_task("task" + std::to_string(n), 5, 5);
-    const Request request;
-    const Estimate estimate =
-        estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
+    const Estimate estimate = estimate_of(system);
     Attempt small(system);
     Attempt large(system);
     // Room for the stack buffers and the queue, but not for all records.
-    REQUIRE(small.prepare(request, estimate, 36'000, Mode::parallel) == KERN_SUCCESS);
-    REQUIRE(large.prepare(request, estimate, estimate.size, Mode::parallel) == KERN_SUCCESS);
+    REQUIRE(small.prepare({}, estimate, 36'000, Mode::parallel) == KERN_SUCCESS);
+    REQUIRE(large.prepare({}, estimate, estimate.size, Mode::parallel) == KERN_SUCCESS);
     Collection* const both[] = {&small.collection(), &large.collection()};
     CaptureTrap body(both);
     system.trap(body);
@@ -333,9 +313,7 @@ TEST_CASE("whichever allocation fails, the collection ends with an error on all 
     FakeSystem system(cpus, cpus > 1 ? 2 : 1);
     for (int n = 0; n < 3; ++n)
         system.add_task("task" + std::to_string(n), 4, 6);
-    const Request request;
-    Estimate estimate =
-        estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
+    Estimate estimate = estimate_of(system);
     // No chunk is larger than its first item, so that every item is an allocation of its own.
     estimate.smallest_chunk = 0;
     const std::size_t fixed =
@@ -351,10 +329,8 @@ TEST_CASE("whichever allocation fails, the collection ends with an error on all 
          size = size < fixed ? std::min(size + 480, fixed) : size + Arena::granularity) {
         REQUIRE(size < fixed + 100'000);
         Attempt attempt(system);
-        REQUIRE(attempt.prepare(request, estimate, size, Mode::parallel) == KERN_SUCCESS);
-        Collection* const one[] = {&attempt.collection()};
-        CaptureTrap body(one);
-        system.trap(body);
+        REQUIRE(attempt.prepare({}, estimate, size, Mode::parallel) == KERN_SUCCESS);
+        collect(system, attempt);
         auto assembled = attempt.assemble({});
         if (!assembled.ok()) {
             REQUIRE(assembled.error() == KERN_INSUFFICIENT_BUFFER_SIZE);
@@ -398,13 +374,9 @@ void run_with_hanging_worker(FakeSystem& system, Attempt& attempt, std::function
         while (FakeSystem::this_cpu() == 2 && hangs())
             std::this_thread::yield();
     };
-    const Request request;
-    const Estimate estimate =
-        estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
-    REQUIRE(attempt.prepare(request, estimate, 2 * estimate.size, Mode::parallel) == KERN_SUCCESS);
-    Collection* const one[] = {&attempt.collection()};
-    CaptureTrap body(one);
-    system.trap(body);
+    const Estimate estimate = estimate_of(system);
+    REQUIRE(attempt.prepare({}, estimate, 2 * estimate.size, Mode::parallel) == KERN_SUCCESS);
+    collect(system, attempt);
 }
 
 }  // namespace

@@ -8,11 +8,11 @@
 
 #include "comparison.hpp"
 #include "fake_system.hpp"
-#include "kcdata/inflater.hpp"
 #include "kcdata/stackshot_flags.hpp"
 #include "parsed.hpp"
 #include "stackshot/estimate.hpp"
 #include "stackshot/stackshot.hpp"
+#include "test/unit/kcdata/inflated.hpp"
 
 using namespace kcdata;
 using namespace stackshot;
@@ -22,32 +22,10 @@ namespace {
 constexpr std::uint64_t compressed_flags =
     STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_DO_COMPRESS;
 
-/// The plain buffer of a compressed one that is sound to its last byte.
-std::vector<std::byte> inflated(std::span<const std::byte> buffer) {
-    CompressedHead head;
-    REQUIRE(read_compressed_head(buffer, head) == CompressionError::none);
-    CHECK(head.end_offset == buffer.size());
-    std::vector<std::byte> plain(16 + head.total_in + 16);
-    std::memcpy(plain.data(), &head.inner_begin, 16);
-    std::vector<std::byte> memory(Inflater::memory_size);
-    Inflater inflater(head, memory);
-    CHECK(inflater.read(std::span(plain).subspan(16)) == head.total_in);
-    CHECK(inflater.error() == CompressionError::none);
-    const ItemHeader end{KCDATA_TYPE_BUFFER_END, 0, 0};
-    std::memcpy(plain.data() + plain.size() - 16, &end, 16);
-    return plain;
-}
-
 std::string name_of(const Item& item) {
     if (item.type == KCDATA_TYPE_UINT32_DESC || item.type == KCDATA_TYPE_UINT64_DESC)
         return reinterpret_cast<const char*>(item.payload.data());
     return std::to_string(item.kind == ItemKind::array ? item.element_type : item.type);
-}
-
-void add_tasks(FakeSystem& system, std::size_t count) {
-    system.add_task("kernel_task", 9, 5);
-    for (std::size_t n = 1; n < count; ++n)
-        system.add_task("task" + std::to_string(n), n * 7 % 11, 1 + n % 13);
 }
 
 }  // namespace
@@ -57,7 +35,7 @@ TEST_CASE("a compressed capture holds the items of a plain one, but for the trie
     const bool single = GENERATE(false, true);
     FakeSystem system(cpus);
     system.constant.tunables.single_threaded = single;
-    add_tasks(system, 40);
+    system.add_tasks(40);
     const auto plain =
         take_stackshot(system, {Request::all_pids, compressed_flags & ~STACKSHOT_DO_COMPRESS});
     const auto compressed = take_stackshot(system, {Request::all_pids, compressed_flags});
@@ -96,7 +74,7 @@ TEST_CASE("a compressed capture holds the items of a plain one, but for the trie
 
 TEST_CASE("a compressed capture leaves the outer duration 0, and tells the others") {
     FakeSystem system(2);
-    add_tasks(system, 3);
+    system.add_tasks(3);
     const auto taken = take_stackshot(system, {Request::all_pids, compressed_flags});
     REQUIRE(taken.ok());
     const std::vector<std::byte> bytes = inflated(taken.value().data());
@@ -110,7 +88,7 @@ TEST_CASE("a compressed capture leaves the outer duration 0, and tells the other
 
 TEST_CASE("a compressed capture allocates all of its memory before the trap") {
     FakeSystem system(4);
-    add_tasks(system, 20);
+    system.add_tasks(20);
     std::size_t in_trap = 0;
     std::size_t peak_before = 0;
     system.trap_hook = [&] {
@@ -137,7 +115,7 @@ TEST_CASE("a compressed capture allocates all of its memory before the trap") {
 
 TEST_CASE("a compressed capture that was too small is started again, and counts its prior time") {
     FakeSystem system(2);
-    add_tasks(system, 10);
+    system.add_tasks(10);
     // More than estimated: they come while the first attempt is prepared.
     system.trap_hook = [&system] {
         if (system.traps() == 1)

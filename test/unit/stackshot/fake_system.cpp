@@ -94,6 +94,12 @@ FakeSystem::Task& FakeSystem::add_task(const std::string& name, std::size_t thre
     return task;
 }
 
+void FakeSystem::add_tasks(std::size_t count) {
+    add_task("kernel_task", 9, 5);
+    for (std::size_t n = 1; n < count; ++n)
+        add_task("task" + std::to_string(n), n * 7 % 11, 1 + n % 13);
+}
+
 void FakeSystem::make_stack(Thread& thread, std::size_t depth) {
     const std::uint64_t low = next_stack_;
     next_stack_ += 2 * stack_bytes;

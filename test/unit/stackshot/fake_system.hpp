@@ -44,6 +44,8 @@ class FakeSystem : public stackshot::System {
     /// deep. Ids follow from how many there are already; no two numbers in its facts and its
     /// threads' are equal, except for states and CPUs.
     Task& add_task(const std::string& name, std::size_t threads, std::size_t depth);
+    /// Adds tasks of 0 to 10 threads with stacks of all depths; the first one is the kernel's.
+    void add_tasks(std::size_t count);
     /// Gives `thread` a blocked stack of its own, `depth` return addresses deep.
     void make_stack(Thread& thread, std::size_t depth);
     /// Makes `count` words at `address` readable.

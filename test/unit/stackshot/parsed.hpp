@@ -37,6 +37,14 @@ T payload_as(const kcdata::Item& item) {
     return value;
 }
 
+/// All bytes of a record, so that no field of it goes unchecked.
+template <typename Record>
+std::vector<std::uint8_t> bytes_of(const Record& record) {
+    std::vector<std::uint8_t> bytes(sizeof(record));
+    std::memcpy(bytes.data(), &record, sizeof(record));
+    return bytes;
+}
+
 inline bool is_container(const kcdata::Item& item, std::uint32_t type) {
     return item.kind == kcdata::ItemKind::container_begin && item.container_type == type;
 }

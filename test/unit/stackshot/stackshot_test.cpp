@@ -8,42 +8,14 @@
 
 #include "fake_system.hpp"
 #include "kcdata/stackshot_flags.hpp"
-#include "parsed.hpp"
 #include "stackshot/attempt.hpp"
 #include "stackshot/estimate.hpp"
+#include "taken.hpp"
 
 using namespace kcdata;
 using namespace stackshot;
 
 namespace {
-
-void add_tasks(FakeSystem& system, std::size_t count) {
-    system.add_task("kernel_task", 9, 5);
-    for (std::size_t n = 1; n < count; ++n)
-        system.add_task("task" + std::to_string(n), n * 7 % 11, 1 + n % 13);
-}
-
-/// Frees the buffer of a successful capture and checks that nothing else is left.
-class Taken {
-  public:
-    Taken(FakeSystem& system, const Request& request)
-        : system_(system), result_(take_stackshot(system, request)) {
-        INFO(kern_return_name(result_.error()));
-        REQUIRE(result_.ok());
-        parsed = parse(result_->data());
-    }
-    ~Taken() { system_.free(result_->buffer); }
-
-    const Statistics& statistics() { return result_->statistics; }
-    std::size_t size() { return result_->size; }
-    std::span<const std::byte> data() { return result_->data(); }
-
-    Parsed parsed;
-
-  private:
-    FakeSystem& system_;
-    Result<Stackshot> result_;
-};
 
 /// The snapshots `facts` should become. What no fact tells is zero.
 task_snapshot_v2 expected_snapshot(const TaskFacts& facts) {
@@ -78,14 +50,6 @@ thread_snapshot_v4 expected_snapshot(const ThreadFacts& facts) {
     snapshot.ths_sched_priority = facts.sched_priority;
     snapshot.ths_thread_t = facts.thread_address;
     return snapshot;
-}
-
-/// All bytes of a record, so that no field of it goes unchecked.
-template <typename Record>
-std::vector<std::uint8_t> bytes_of(const Record& record) {
-    std::vector<std::uint8_t> bytes(sizeof(record));
-    std::memcpy(bytes.data(), &record, sizeof(record));
-    return bytes;
 }
 
 /// Whole microseconds of ticks of 125/3 ns, 24 to the microsecond.
@@ -136,12 +100,11 @@ TEST_CASE("a capture holds every task and thread with its stack, in task list or
     const std::uint32_t clusters = GENERATE(1U, 2U);
     FakeSystem system(cpus, clusters);
     system.constant.tunables.single_threaded = single;
-    add_tasks(system, 40);
+    system.add_tasks(40);
     {
         Taken taken(system, {});
-        REQUIRE(taken.parsed.error == ReadError::none);
         CHECK(taken.parsed.end == taken.size());
-        check_against(system, tasks_of(taken.parsed));
+        check_against(system, taken.tasks);
         CHECK(described(taken.parsed, "stackshot_tasks_count") == 40);
         CHECK(described(taken.parsed, "stackshot_threads_count") == system.thread_count());
         CHECK(described(taken.parsed, "stackshot_tries") == 1);
@@ -157,7 +120,7 @@ TEST_CASE("a capture holds every task and thread with its stack, in task list or
 
 TEST_CASE("system-wide records come in XNU's order around the tasks") {
     FakeSystem system(2);
-    add_tasks(system, 3);
+    system.add_tasks(3);
     Taken taken(system,
                 {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS |
                                         STACKSHOT_THREAD_WAITINFO | STACKSHOT_INSTRS_CYCLES});
@@ -229,7 +192,7 @@ TEST_CASE("latency records tell of every CPU, task and thread, in either mode") 
     const bool single = GENERATE(false, true);
     FakeSystem system(4);
     system.constant.tunables.single_threaded = single;
-    add_tasks(system, 30);
+    system.add_tasks(30);
     Taken taken(system, {});
     const std::size_t workers = single ? 1 : 4;
     const auto duration =
@@ -277,7 +240,7 @@ TEST_CASE("latency records tell of every CPU, task and thread, in either mode") 
     CHECK(collection.buffer_overhead < collection.buffer_used);
     CHECK(collection.buffer_count == 1);
 
-    const auto recorded = tasks_of(taken.parsed);
+    const auto& recorded = taken.tasks;
     std::size_t of_tasks = 0, of_threads = 0;
     for (const Item& item : taken.parsed.items) {
         if (item.type == STACKSHOT_KCTYPE_LATENCY_INFO_TASK) {
@@ -315,7 +278,7 @@ TEST_CASE("the latencies of a task that was cut into parts are those of all its 
             tasks.push_back(payload_as<stackshot_latency_task>(item));
     }
     REQUIRE(tasks.size() == 3);
-    const auto parsed = tasks_of(taken.parsed);
+    const auto& parsed = taken.tasks;
     for (std::size_t t = 0; t < tasks.size(); ++t) {
         // The fake's clock advances by being read, by other CPUs too.
         std::uint64_t of_threads = 0;
@@ -335,7 +298,7 @@ TEST_CASE("a capture that does not want latencies has none, and reads no clock f
     const bool single = GENERATE(false, true);
     FakeSystem system(2);
     system.constant.tunables.single_threaded = single;
-    add_tasks(system, 30);
+    system.add_tasks(30);
     Taken with(system, {});
     Taken without(system,
                   {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_DISABLE_LATENCY_INFO});
@@ -345,7 +308,7 @@ TEST_CASE("a capture that does not want latencies has none, and reads no clock f
         CHECK(item.type != STACKSHOT_KCTYPE_LATENCY_INFO_TASK);
         CHECK(item.type != STACKSHOT_KCTYPE_LATENCY_INFO_THREAD);
     }
-    check_against(system, tasks_of(without.parsed));
+    check_against(system, without.tasks);
     // The fake's clock advances by being read.
     const auto duration = [](Taken& taken) {
         return payload_as<stackshot_duration_v2>(
@@ -363,7 +326,7 @@ TEST_CASE("a failed capture leaves a trace of its phases and of where it failed"
     FakeSystem system(2);
     system.constant.tunables.single_threaded = single;
     system.constant.tunables.interrupts_off_limit = 0;
-    add_tasks(system, 6);
+    system.add_tasks(6);
     system.tasks[5].threads[0].facts_result = KERN_FAILURE;
     SubsystemStatistics totals;
     REQUIRE(take_stackshot(system, {}, &totals).error() == KERN_FAILURE);
@@ -404,9 +367,9 @@ TEST_CASE("a failed capture leaves a trace of its phases and of where it failed"
 
 TEST_CASE("a capture of one task is single-threaded and holds nothing else") {
     FakeSystem system(4);
-    add_tasks(system, 12);
+    system.add_tasks(12);
     Taken taken(system, {7, STACKSHOT_KCDATA_FORMAT});
-    const auto tasks = tasks_of(taken.parsed);
+    const auto& tasks = taken.tasks;
     REQUIRE(tasks.size() == 1);
     CHECK(tasks[0].snapshot->ts_pid == 7);
     CHECK(tasks[0].threads.size() == system.tasks[7].threads.size());
@@ -415,24 +378,23 @@ TEST_CASE("a capture of one task is single-threaded and holds nothing else") {
 
     Taken parallel(system,
                    {7, STACKSHOT_KCDATA_FORMAT | STACKSHOT_INCLUDE_DRIVER_THREADS_IN_KERNEL});
-    CHECK(tasks_of(parallel.parsed).size() == 1);
+    CHECK(parallel.tasks.size() == 1);
     CHECK(parallel.statistics().workers == 0xf);
 
     Taken nobody(system, {4711, STACKSHOT_KCDATA_FORMAT});
-    CHECK(nobody.parsed.error == ReadError::none);
-    CHECK(tasks_of(nobody.parsed).empty());
+    CHECK(nobody.tasks.empty());
     CHECK(described(nobody.parsed, "stackshot_tasks_count") == 0);
 }
 
 TEST_CASE("a task that is gone but for its name is not shown") {
     FakeSystem system(2);
-    add_tasks(system, 4);
+    system.add_tasks(4);
     system.tasks[1].facts.active = false;
     system.tasks[1].facts.thread_count = 0;
     system.tasks[1].threads.clear();
     system.tasks[2].facts.active = false;
     Taken taken(system, {});
-    const auto tasks = tasks_of(taken.parsed);
+    const auto& tasks = taken.tasks;
     REQUIRE(tasks.size() == 3);
     CHECK(tasks[1].id == system.tasks[2].facts.unique_pid);
     CHECK(described(taken.parsed, "stackshot_tasks_count") == 3);
@@ -440,7 +402,7 @@ TEST_CASE("a task that is gone but for its name is not shown") {
 
 TEST_CASE("a task in teardown is a transitioning one, with its threads and no other snapshot") {
     FakeSystem system(2);
-    add_tasks(system, 4);
+    system.add_tasks(4);
     system.tasks[2].facts.active = false;
     const TaskFacts& facts = system.tasks[2].facts;
     Taken taken(system, {});
@@ -448,7 +410,7 @@ TEST_CASE("a task in teardown is a transitioning one, with its threads and no ot
     for (const Item& item : taken.parsed.items)
         containers += is_container(item, STACKSHOT_KCCONTAINER_TRANSITIONING_TASK);
     CHECK(containers == 1);
-    const auto tasks = tasks_of(taken.parsed);
+    const auto& tasks = taken.tasks;
     REQUIRE(tasks.size() == 4);
     CHECK_FALSE(tasks[2].snapshot);
     REQUIRE(tasks[2].transition);
@@ -474,14 +436,14 @@ TEST_CASE("threads without a kernel stack have no frames, or are left out if the
     system.add_task("kernel_task", 4, 3);
     system.tasks[0].threads[1].stack_result = KERN_NOT_IN_SET;
     Taken all(system, {});
-    const auto threads = tasks_of(all.parsed)[0].threads;
+    const auto& threads = all.tasks[0].threads;
     REQUIRE(threads.size() == 4);
     CHECK(threads[1].frames.empty());
     CHECK((threads[1].snapshot->ths_ss_flags & kKernel64_p) == 0);
     CHECK((threads[0].snapshot->ths_ss_flags & kKernel64_p) != 0);
     Taken only(system,
                {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_ACTIVE_KERNEL_THREADS_ONLY});
-    CHECK(tasks_of(only.parsed)[0].threads.size() == 3);
+    CHECK(only.tasks[0].threads.size() == 3);
     CHECK(described(only.parsed, "stackshot_threads_count") == 3);
 }
 
@@ -495,7 +457,7 @@ TEST_CASE("a stack that could not be walked to its end is marked, and missing me
     system.word(record(1, 3)) = record(1, 2);           // a loop
     system.word(record(2, 3)) = 0xffff'0000'0000'0004;  // a wild pointer
     Taken taken(system, {});
-    const auto threads = tasks_of(taken.parsed)[0].threads;
+    const auto& threads = taken.tasks[0].threads;
     constexpr std::uint64_t marks = kThreadTruncatedBT | kThreadTruncKernBT | kThreadTruncUserBT |
                                     kThreadFaultedBT | kThreadTriedFaultBT;
     const auto marks_of = [&](std::size_t thread) {
@@ -515,7 +477,7 @@ TEST_CASE("a stack that could not be walked to its end is marked, and missing me
 TEST_CASE("a CPU that does not stop is named, waited for by nobody, and its thread marked") {
     const bool preflights = GENERATE(false, true);
     FakeSystem system(4);
-    add_tasks(system, 20);
+    system.add_tasks(20);
     system.absent = 0b0100;
     system.absent_preflight = preflights;
     system.tasks[0].threads[1].facts.last_cpu = 2;
@@ -527,7 +489,7 @@ TEST_CASE("a CPU that does not stop is named, waited for by nobody, and its thre
     CHECK(described(taken.parsed, "stackshot_absent_cpus") == 0b0100);
     CHECK(taken.statistics().workers == 0b1011);
     CHECK(taken.statistics().absent == 0b0100);
-    const auto tasks = tasks_of(taken.parsed);
+    const auto& tasks = taken.tasks;
     CHECK(tasks.size() == 20);
     CHECK(tasks[0].threads[1].on_absent_cpu);
     CHECK_FALSE(tasks[0].threads[2].on_absent_cpu);
@@ -539,7 +501,7 @@ TEST_CASE("an attempt that was too small is started again with twice the size") 
     FakeSystem system(3);
     system.constant.tunables.single_threaded = single;
     system.constant.tunables.estimate_adj = 0;
-    add_tasks(system, 2);
+    system.add_tasks(2);
     // What the estimate cannot know: stacks far deeper than usual.
     for (auto& thread : system.tasks[0].threads) {
         thread.facts.last_cpu = 0;
@@ -556,7 +518,7 @@ TEST_CASE("an attempt that was too small is started again with twice the size") 
             *find(taken.parsed, STACKSHOT_KCTYPE_STACKSHOT_DURATION));
         CHECK(duration.stackshot_duration_prior == s.prior_time);
         CHECK(s.prior_time > 0);
-        check_against(system, tasks_of(taken.parsed));
+        check_against(system, taken.tasks);
     }
     CHECK(system.live_allocations() == 0);
     CHECK(system.missed_signals() == 0);
@@ -567,7 +529,7 @@ TEST_CASE("at the largest buffer a capture that does not fit ends with KERN_RESO
     FakeSystem system(2);
     system.constant.tunables.single_threaded = single;
     system.constant.tunables.max_tracebuf_size = 40'000;
-    add_tasks(system, 60);
+    system.add_tasks(60);
     const auto result = take_stackshot(system, {});
     CHECK(result.error() == KERN_RESOURCE_SHORTAGE);
     CHECK(system.live_allocations() == 0);
@@ -580,14 +542,14 @@ TEST_CASE("a maximum below the room for stack buffers is an error, not an overfl
     FakeSystem system(2);
     system.constant.tunables.single_threaded = single;
     system.constant.tunables.max_tracebuf_size = size;
-    add_tasks(system, 30);
+    system.add_tasks(30);
     CHECK(take_stackshot(system, {}).error() == KERN_RESOURCE_SHORTAGE);
     CHECK(system.live_allocations() == 0);
 }
 
 TEST_CASE("a queue that more tasks than expected fill up is a new attempt") {
     FakeSystem system(2);
-    add_tasks(system, 10);
+    system.add_tasks(10);
     std::size_t traps = 0;
     // Tasks come between the estimate and the first trap.
     system.trap_hook = [&] {
@@ -598,14 +560,14 @@ TEST_CASE("a queue that more tasks than expected fill up is a new attempt") {
     };
     Taken taken(system, {});
     CHECK(taken.statistics().tries == 2);
-    CHECK(tasks_of(taken.parsed).size() == 50 + max_extra_parts(2));
+    CHECK(taken.tasks.size() == 50 + max_extra_parts(2));
 }
 
 TEST_CASE("when the n-th allocation fails nothing is left allocated") {
     const bool single = GENERATE(false, true);
     FakeSystem system(2);
     system.constant.tunables.single_threaded = single;
-    add_tasks(system, 5);
+    system.add_tasks(5);
     std::size_t needed = 0;
     for (std::size_t n = 1;; ++n) {
         system.failing_allocation = n;
@@ -628,7 +590,7 @@ TEST_CASE("the peak of memory a capture tells is the peak there was, over all at
     const bool retried = GENERATE(false, true);
     FakeSystem system(3);
     system.constant.tunables.single_threaded = single;
-    add_tasks(system, 20);
+    system.add_tasks(20);
     if (retried) {
         system.constant.tunables.estimate_adj = 0;
         for (auto& thread : system.tasks[0].threads)
@@ -646,7 +608,7 @@ TEST_CASE("of a finished buffer only the pages it fills are kept, zeroed behind 
     const bool single = GENERATE(false, true);
     FakeSystem system(2);
     system.constant.tunables.single_threaded = single;
-    add_tasks(system, 20);
+    system.add_tasks(20);
     auto taken = take_stackshot(system, {Request::all_pids, STACKSHOT_KCDATA_FORMAT, 1'000'000});
     REQUIRE(taken.ok());
     CHECK(taken->statistics.buffer_size >= 1'000'000);
@@ -660,7 +622,7 @@ TEST_CASE("of a finished buffer only the pages it fills are kept, zeroed behind 
 
 TEST_CASE("a size hint enlarges the buffer, unless it is above the maximum") {
     FakeSystem system(1);
-    add_tasks(system, 3);
+    system.add_tasks(3);
     Taken plain(system, {});
     Taken hinted(system, {Request::all_pids, STACKSHOT_KCDATA_FORMAT, 1'000'000});
     CHECK(hinted.statistics().buffer_size >= 1'000'000);
@@ -672,7 +634,7 @@ TEST_CASE("a corrupt list or object ends the capture with KERN_FAILURE, once and
     const bool single = GENERATE(false, true);
     FakeSystem system(3);
     system.constant.tunables.single_threaded = single;
-    add_tasks(system, 20);
+    system.add_tasks(20);
     SECTION("the task list reports an error") {
         system.next_task_hook = [](TaskRef previous) -> Result<TaskRef> {
             if (previous == FakeSystem::task_ref(4))
@@ -727,7 +689,7 @@ TEST_CASE("a corrupt list or object ends the capture with KERN_FAILURE, once and
 TEST_CASE("a worker does not leave while the queue is still being populated") {
     const CpuIndex cpus = GENERATE(2U, 3U, 4U, 8U);
     FakeSystem system(cpus);
-    add_tasks(system, 2 * cpus);
+    system.add_tasks(2 * cpus);
     std::atomic<std::size_t> seen_by_others{0};
     system.task_facts_hook = [&](TaskRef) {
         if (FakeSystem::this_cpu() != 0)
@@ -747,7 +709,7 @@ TEST_CASE("a worker does not leave while the queue is still being populated") {
     };
     Taken taken(system, {});
     CHECK(seen_by_others == system.tasks.size());
-    check_against(system, tasks_of(taken.parsed));
+    check_against(system, taken.tasks);
     CHECK(system.missed_signals() == 0);
 }
 
@@ -760,7 +722,7 @@ TEST_CASE("nothing of the memory's former contents gets into a capture") {
         system.fill = fill;
         // Little memory, so that chunks come from the free list, dirty with earlier records.
         system.constant.tunables.estimate_adj = 0;
-        add_tasks(system, 50);
+        system.add_tasks(50);
         Taken taken(system, {});
         captures.emplace_back(taken.data().begin(), taken.data().end());
     }

@@ -343,10 +343,11 @@ TEST_CASE(
 namespace {
 
 /// Lets `flags` fail at the n-th step of a kind for each n; `arm` sets the n-th step to fail and
-/// returns what tells whether it came. The result is how many there were.
+/// returns what tells whether it came. The result is how often the request failed.
 template <typename Arm>
 std::size_t fail_each(Bench& bench, std::uint64_t flags, kern_return wanted, Arm arm) {
     const std::size_t live = bench.system.live_bytes();
+    std::size_t failures = 0;
     for (std::size_t n = 1;; ++n) {
         REQUIRE(n < 5000);
         auto& left = arm(n);
@@ -362,12 +363,14 @@ std::size_t fail_each(Bench& bench, std::uint64_t flags, kern_return wanted, Arm
             if ((flags & STACKSHOT_DO_COMPRESS) == 0)
                 REQUIRE(parse(bench.published()).error == ReadError::none);
             bench.let_go_of_published();
+        } else {
+            ++failures;
         }
         REQUIRE(bench.map->mappings().empty());
         REQUIRE_FALSE(bench.system.locked());
         if (fewer) {
             REQUIRE(got == KERN_SUCCESS);
-            return n - 1;
+            return failures;
         }
         REQUIRE(bench.system.live_bytes() == live);
     }
@@ -397,7 +400,8 @@ TEST_CASE(
             bench.system.failing_read = n;
             return bench.system.failing_read;
         });
-    // Six tasks of 3 to 5 threads with 4 frames and more.
-    CHECK(reads > 6 + 20);
+    // The list's elements and its end, each task with its first thread, each thread with its next.
+    // Between many CPUs, which of the reads is the n-th is not the same each time.
+    CHECK(reads >= (single ? 7 + 2 * 6 + 2 * 20 : 6 + 20));
     bench.check_clean();
 }
