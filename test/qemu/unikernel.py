@@ -64,13 +64,6 @@ class Unikernel:
         check(done.returncode == 0, f'decode exits with {done.returncode}: {done.stderr.decode()}')
         return json.loads(done.stdout)
 
-    def verify(self, kcdata):
-        """Fails unless `stackshot verify` finds that the capture keeps every rule."""
-        done = subprocess.run([self.stackshot, 'verify', '--generation', '3', '--strict', '-q', '-'],
-                              input=kcdata, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              check=False)
-        check(done.returncode == 0, done.stdout.decode('utf-8', 'replace'))
-
     def self_test(self, test, *options, timeout=300):
         """Runs `test`, a name and its boot arguments, in the image; fails with the image's words."""
         outcome = self.run('--append', f'test={test}', *options, timeout=timeout)

@@ -14,6 +14,7 @@
 #include "kcdata/reader.hpp"
 #include "kcdata/types.hpp"
 #include "strict_json.hpp"
+#include "tools/item_layout.hpp"
 
 using namespace kcdata;
 using nlohmann::json;
@@ -267,7 +268,11 @@ TEST_CASE("buffers nested without end are refused") {
     for (int level = 0; level < 20; ++level) {
         buffer = Buffer().item(KCDATA_TYPE_NESTED_KCDATA, 0, text_of(buffer)).finish();
     }
-    decoded(buffer, 1);
+    const json printed = decoded(buffer, 1);
+    std::size_t levels = 0;
+    for (const json* level = &printed; level->contains("kcdata_stackshot"); ++levels)
+        level = &level->at("kcdata_stackshot");
+    CHECK(levels == 1 + tools::max_nested_buffers);
 }
 
 TEST_CASE("a type definition describes later items, and is printed with its fields") {

@@ -3,9 +3,8 @@
 // texts.
 
 #include <sys/wait.h>
-#include <zlib.h>
 
-#include <array>
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -13,12 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "encoded.hpp"
 #include "temporary_folder.hpp"
-#include "tools/encode.hpp"
+#include "test/unit/reference_samples.hpp"
 #include "tools/item_json.hpp"
 #include "tools/item_text.hpp"
 
 namespace fs = std::filesystem;
+using tools_test::encoded;
 using tools_test::read_bytes;
 using tools_test::TemporaryFolder;
 using tools_test::write_bytes;
@@ -63,16 +64,6 @@ Text text_of(std::span<const std::byte> bytes) {
     return text;
 }
 
-Bytes encoded(const std::string& text) {
-    Bytes bytes;
-    const auto failure = tools::encode(text, "text", [&bytes](std::span<const std::byte> item) {
-        bytes.insert(bytes.end(), item.begin(), item.end());
-    });
-    if (failure)
-        FAIL(failure->text);
-    return bytes;
-}
-
 std::string failure_of(const std::string& text) {
     const auto failure = tools::encode(text, "a.json", [](std::span<const std::byte>) {});
     return failure ? failure->text : "no failure";
@@ -90,20 +81,6 @@ std::vector<fs::path> texts_in(const fs::path& folder) {
 
 fs::path with_extension(fs::path path, const char* extension) {
     return path.replace_extension(extension);
-}
-
-/// The bytes of a file, unpacked if it is gzip.
-Bytes read_unpacked(const fs::path& path) {
-    Bytes bytes;
-    gzFile file = gzopen(path.c_str(), "rb");
-    REQUIRE(file != nullptr);
-    std::array<std::byte, 4096> block;
-    int count = 0;
-    while ((count = gzread(file, block.data(), block.size())) > 0)
-        bytes.insert(bytes.end(), block.begin(), block.begin() + count);
-    REQUIRE(count == 0);
-    gzclose(file);
-    return bytes;
 }
 
 std::size_t count_of(const std::string& text, const std::string& what) {
@@ -153,22 +130,12 @@ TEST_CASE("the text of any buffer makes the same bytes again") {
 }
 
 TEST_CASE("the text of every reference sample makes the same bytes again") {
-    const fs::path folder = fs::path(SHARED_DIR) / "samples";
-    if (!fs::is_directory(folder))
-        SKIP("no reference samples in " << folder.string());
-    std::size_t count = 0;
-    for (const auto& entry : fs::directory_iterator(folder)) {
-        if (entry.path().extension() != ".kcdata")
-            continue;
-        INFO(entry.path().filename().string());
-        const Bytes bytes = read_unpacked(entry.path());
+    for_each_reference_sample([](const fs::path&, std::span<const std::byte> bytes) {
         const std::string text = json_of(bytes);
-        CHECK((encoded(text) == bytes));
+        CHECK(std::ranges::equal(encoded(text), bytes));
         CHECK_FALSE(holds(text, "\"note\""));
         CHECK(text_of(bytes).problems == 0);
-        ++count;
-    }
-    CHECK(count >= 19);
+    });
 }
 
 TEST_CASE("decode prints of every buffer what libkdd makes of it") {
