@@ -19,4 +19,13 @@ namespace kernel {
     };
 }
 
+/// The same, but the PC is the call itself: for a thread on a CPU, which is shown where it stands,
+/// and for a call that does not return, behind which another function may begin.
+[[gnu::always_inline]] inline stackshot::Registers callers_registers_at_call() {
+    constexpr std::uint64_t instruction_size = 4;
+    stackshot::Registers registers = callers_registers();
+    registers.pc -= instruction_size;
+    return registers;
+}
+
 }  // namespace kernel

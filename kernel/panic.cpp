@@ -125,7 +125,7 @@ void configure_panic(BootArguments& arguments) {
 void panic(const char* format, ...) {
     const stackshot::Registers entry = callers_registers();
     // The CPU that panics goes on alone: from here on nobody else touches anything.
-    StoppedForGood stopped = quiesce().stop_for_panic(entry);
+    StoppedForGood stopped = quiesce().stop_for_panic(entry, false);
     std::va_list arguments;
     va_start(arguments, format);
     begin("panic", format, arguments);
@@ -148,7 +148,7 @@ void handle_unexpected_exception(const ExceptionFrame& frame, Vector vector) {
         .fp = frame.fp(),
         .sp = frame.sp,
     };
-    StoppedForGood stopped = quiesce().stop_for_panic(interrupted);
+    StoppedForGood stopped = quiesce().stop_for_panic(interrupted, true);
     begin_exception("exception", "%s: %s (ESR_EL1 %08lx) at %016lx, FAR_EL1 %016lx", name(vector),
                     exception_class_name(frame.esr), frame.esr, frame.elr, frame.far);
     print_registers(frame);

@@ -72,7 +72,9 @@ stackshot::TrapOutcome Quiesce::stop(stackshot::TrapBody& body, const stackshot:
 
     const CpuMask others = machine::online_cpus() & ~bit_of(self);
     const auto count = static_cast<std::uint32_t>(std::popcount(others));
-    body_ = &body;
+    // A panic has to end the body: it sees it here, or this CPU sees the panic below.
+    body_.store(&body, std::memory_order_seq_cst);
+    park_where_positioned();
     absent_.store(0, std::memory_order_relaxed);
     not_stopped_.store(count, std::memory_order_relaxed);
     not_resumed_.store(count, std::memory_order_relaxed);
@@ -121,6 +123,9 @@ stackshot::TrapOutcome Quiesce::stop(stackshot::TrapBody& body, const stackshot:
         panic("quiesce: %u stopped CPUs did not resume",
               not_resumed_.load(std::memory_order_relaxed));
 
+    // A panic that still saw the body goes on with it: then it stays, and this CPU with it.
+    body_.store(nullptr, std::memory_order_seq_cst);
+    park_where_positioned();
     release();
     const std::uint64_t interrupts_off = machine::absolute_time() - start;
     machine::interrupts_restore(enabled);
@@ -144,30 +149,48 @@ bool Quiesce::position(CpuIndex cpu, CpuPosition& position) const {
     const State state = slot.state.load(std::memory_order_acquire);
     const bool parked = (parked_.load(std::memory_order_acquire) & bit_of(cpu)) != 0;
     const bool initiator = owner_.load(std::memory_order_relaxed) == cpu;
+    const bool panicking = panic_cpu_.load(std::memory_order_relaxed) == cpu;
     position.exact = state == State::arriving || state == State::stopped || state == State::late ||
-                     parked || initiator;
+                     parked || initiator || panicking;
     return slot.position.load(position.registers, position.interrupted);
 }
 
-StoppedForGood Quiesce::stop_for_panic(const stackshot::Registers& entry) {
+StoppedForGood Quiesce::stop_for_panic(const stackshot::Registers& entry, bool interrupted) {
     machine::interrupts_disable();
     const CpuIndex self = machine::current_cpu();
     CpuIndex first = no_cpu;
-    if (panic_cpu_.compare_exchange_strong(first, self, std::memory_order_seq_cst)) {
-        slots_[self].position.store(entry, false);
-        const CpuMask others = machine::online_cpus() & ~bit_of(self);
-        machine::send_stop(others);
-        machine::send_event();
-        const std::uint64_t start = machine::absolute_time();
-        while ((others & ~parked_.load(std::memory_order_acquire)) != 0 &&
-               machine::absolute_time() - start < timeouts_.acknowledge)
-            machine::wait_for_event();
-    } else if (first != self) {
-        slots_[self].position.store(entry, false);
+    const bool is_first =
+        panic_cpu_.compare_exchange_strong(first, self, std::memory_order_seq_cst);
+    if (!is_first && first == self)
+        return StoppedForGood(self);
+    slots_[self].position.store(entry, interrupted);
+    stackshot::TrapBody* const body = body_.load(std::memory_order_seq_cst);
+    if (body != nullptr)
+        body->panic(self);
+    if (!is_first)
         park();
+
+    const CpuMask others = machine::online_cpus() & ~bit_of(self);
+    machine::send_stop(others);
+    machine::send_event();
+    const std::uint64_t start = machine::absolute_time();
+    for (CpuMask left = others; left != 0;) {
+        machine::wait_for_event();
+        left = others & ~parked_.load(std::memory_order_acquire);
+        // A CPU that works on the body looks up now and then only.
+        const bool working = body != nullptr && (left & body->working()) != 0;
+        if (machine::absolute_time() - start >=
+            (working ? timeouts_.progress : timeouts_.acknowledge))
+            break;
     }
-    return {self,
-            machine::online_cpus() & ~bit_of(self) & ~parked_.load(std::memory_order_acquire)};
+    silent_ = machine::online_cpus() & ~bit_of(self) & ~parked_.load(std::memory_order_acquire);
+    return StoppedForGood(self);
+}
+
+CpuMask Quiesce::absent(const stackshot::Quiesced& quiesced) const {
+    if (panic_cpu_.load(std::memory_order_relaxed) == quiesced.cpu())
+        return silent_;
+    return absent_.load(std::memory_order_acquire);
 }
 
 bool Quiesce::other_cpu_panics() const {
@@ -179,7 +202,7 @@ bool Quiesce::other_cpu_panics() const {
 [[gnu::noinline]] void Quiesce::park_if_panicking() {
     if (!other_cpu_panics())
         return;
-    slots_[machine::current_cpu()].position.store(callers_registers(), false);
+    slots_[machine::current_cpu()].position.store(callers_registers_at_call(), false);
     park();
 }
 
@@ -224,13 +247,14 @@ bool Quiesce::serve(CpuIndex self) {
     // Acquire: body_. Release: the position is published before the CPU is seen to arrive.
     if (state.compare_exchange_strong(seen, State::arriving, std::memory_order_acq_rel,
                                       std::memory_order_acquire)) {
-        body_->cpu_preflight(self);
+        stackshot::TrapBody& body = *body_.load(std::memory_order_relaxed);
+        body.cpu_preflight(self);
         state.store(State::stopped, std::memory_order_release);
         // Release: what the preflight did is seen by the initiator once the count is 0.
         not_stopped_.fetch_sub(1, std::memory_order_release);
         machine::send_event();
         Token token(self);
-        body_->auxiliary(token);
+        body.auxiliary(token);
     } else if (seen != State::absent ||
                !state.compare_exchange_strong(seen, State::late, std::memory_order_acq_rel,
                                               std::memory_order_relaxed)) {

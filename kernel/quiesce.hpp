@@ -36,14 +36,9 @@ class PositionCell {
 
 /// What stop_for_panic() leaves: a world that stands still, except for CPUs that did not answer.
 class StoppedForGood final : public stackshot::Quiesced {
-  public:
-    /// CPUs that did not stop within the ack timeout.
-    CpuMask silent() const { return silent_; }
-
   private:
     friend class Quiesce;
-    StoppedForGood(CpuIndex cpu, CpuMask silent) : Quiesced(cpu), silent_(silent) {}
-    CpuMask silent_;
+    explicit StoppedForGood(CpuIndex cpu) : Quiesced(cpu) {}
 };
 
 /// Stops the world and lets it go on: who asked, who is stopped and where, who did not answer.
@@ -89,19 +84,20 @@ class Quiesce {
     /// Interrupts off.
     void saw_interrupt(const stackshot::Registers& interrupted);
 
-    /// CPUs that did not answer the stop that is going on.
-    CpuMask absent(const stackshot::Quiesced&) const {
-        return absent_.load(std::memory_order_acquire);
-    }
+    /// CPUs that did not answer the stop that is going on, or that for good.
+    CpuMask absent(const stackshot::Quiesced& quiesced) const;
 
     /// Where `cpu` is stopped, or last was if it is absent; false if that is not known. Inside a
     /// stop, or after stop_for_panic() on the CPU that called it.
     bool position(CpuIndex cpu, CpuPosition& position) const;
 
-    /// Stops every other CPU for good, whatever they do, a stop that is going on included; the
-    /// calling CPU continues alone with interrupts off. The first caller wins: another CPU that
-    /// calls this does not return, the same CPU gets the same answer again.
-    StoppedForGood stop_for_panic(const stackshot::Registers& entry);
+    /// Stops every other CPU for good, whatever they do, a stop that is going on and its body
+    /// included; the calling CPU continues alone with interrupts off. `entry` is where its stack is
+    /// walked from, `interrupted` as in stackshot::StackFacts. The first caller wins: another CPU
+    /// that calls this does not return, the same CPU gets the same answer again.
+    ///
+    /// CPUs have the ack timeout to stop, those that work on the body the progress timeout.
+    StoppedForGood stop_for_panic(const stackshot::Registers& entry, bool interrupted);
 
     /// Halts this CPU if another one panics; the caller's call is then its position. Every
     /// unbounded wait with interrupts off calls this.
@@ -131,8 +127,9 @@ class Quiesce {
     std::array<Slot, max_cpus> slots_{};
     /// The CPU whose stop this is; no_cpu when the world runs.
     std::atomic<CpuIndex> owner_{no_cpu};
-    /// What stopped CPUs run. Written by the owner before it requests anything.
-    stackshot::TrapBody* body_ = nullptr;
+    /// What stopped CPUs run. Written by the owner before it requests anything, and null again when
+    /// the last CPU has left.
+    std::atomic<stackshot::TrapBody*> body_{nullptr};
     /// True from the first request until the world may resume.
     std::atomic<bool> held_{false};
     std::atomic<std::uint32_t> not_stopped_{0};
@@ -141,6 +138,8 @@ class Quiesce {
 
     std::atomic<CpuIndex> panic_cpu_{no_cpu};
     std::atomic<CpuMask> parked_{0};
+    /// CPUs that did not stop for the panic; the panicking CPU's.
+    CpuMask silent_ = 0;
 
     Timeouts timeouts_{UINT64_MAX, UINT64_MAX};
 };

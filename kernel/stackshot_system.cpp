@@ -12,6 +12,7 @@
 #include "kcdata/records.hpp"
 #include "kernel/absolute_time.hpp"
 #include "kernel/boot_arguments.hpp"
+#include "kernel/callers_registers.hpp"
 #include "kernel/cluster_map.hpp"
 #include "kernel/console.hpp"
 #include "kernel/cpu.hpp"
@@ -100,6 +101,8 @@ class Stop final : public stackshot::TrapBody {
         body_.initiator(quiesced);
     }
     void auxiliary(Quiesced& quiesced) override { body_.auxiliary(quiesced); }
+    void panic(CpuIndex cpu) override { body_.panic(cpu); }
+    CpuMask working() const override { return body_.working(); }
 
     /// Where an absent CPU was last seen: its PC, 0 if it never was.
     std::uint64_t last_seen(CpuIndex cpu) const { return last_seen_[cpu]; }
@@ -130,10 +133,8 @@ class KernelSystem final : public stackshot::System {
     std::uint64_t absolute_time() const override { return platform::timer::ticks(); }
     std::uint64_t microseconds_since_epoch() const override;
     std::uint32_t cluster_of(CpuIndex cpu) const override { return clusters_.cluster_of_cpu[cpu]; }
-    void wait_for_event() override {
-        quiesce().park_if_panicking();
-        machine::wait_for_event();
-    }
+    // Not parked by a panic here: a collection has to be left first.
+    void wait_for_event() override { machine::wait_for_event(); }
     void signal_event() override { machine::send_event(); }
     void trace(stackshot::TraceEvent event, std::uint64_t word, const char* file,
                std::uint32_t line) override;
@@ -152,8 +153,10 @@ class KernelSystem final : public stackshot::System {
         panic("stackshot: CPUs %016lx did not finish their part of the capture", cpus);
     }
     [[noreturn]] void spin_for_panic(Quiesced&) override {
-        for (;;)
-            wait_for_event();
+        for (;;) {
+            quiesce().park_if_panicking();
+            machine::wait_for_event();
+        }
     }
     bool read_words(Quiesced&, std::uint64_t address, std::span<std::uint64_t> words) override;
     stackshot::Followed follow_frame_records(Quiesced&, stackshot::FrameChain& chain,
@@ -229,17 +232,7 @@ stackshot::TrapOutcome KernelSystem::trap(stackshot::TrapBody& body) {
     {
         // First of all: the thread stays on this CPU, and is not interrupted where it is shown.
         const InterruptsOff interrupts_off;
-        const auto* const record =
-            static_cast<const platform::FrameRecord*>(__builtin_frame_address(0));
-        // The call itself: a thread on a CPU is shown where it stands, not where it goes on.
-        constexpr std::uint64_t instruction_size = 4;
-        const Registers entry{
-            .pc = record->lr - instruction_size,
-            .lr = 0,
-            .fp = record->fp,
-            .sp = reinterpret_cast<std::uint64_t>(__builtin_dwarf_cfa()),
-        };
-        outcome = quiesce().stop(stop, entry);
+        outcome = quiesce().stop(stop, callers_registers_at_call());
     }
     // Only now: another thread may have the console.
     for_each_cpu(outcome.absent, [&stop](CpuIndex cpu) {

@@ -95,7 +95,8 @@ CpuMask Collection::working() const {
     // Acquire: what the CPUs that have left recorded is seen from here on; and the initiator leaves
     // after it has named all participants.
     const CpuMask left = left_.load(std::memory_order_acquire);
-    return participants_.load(std::memory_order_seq_cst) & ~left;
+    const CpuMask overdue = overdue_.load(std::memory_order_relaxed);
+    return participants_.load(std::memory_order_seq_cst) & ~left & ~overdue;
 }
 
 void Collection::leave(CpuIndex cpu) {
@@ -114,6 +115,7 @@ void Collection::wait_for_workers(Quiesced& quiesced) {
             if (state_.panicked())
                 return;
             // Nothing can be given up: a worker writes into memory that is freed after the trap.
+            overdue_.store(left_over, std::memory_order_relaxed);
             system_.workers_overdue(quiesced, left_over);
         }
         system_.wait_for_event();
@@ -150,21 +152,9 @@ void Collection::collect(Quiesced& quiesced) {
     leave(quiesced.cpu());
 }
 
-PanicTurn Collection::panic(CpuIndex cpu) {
-    const CaptureState::Panic panic = state_.panic(cpu);
-    if (panic == CaptureState::Panic::inactive || panic == CaptureState::Panic::again)
-        return {};
-    leave(cpu);
-    if (panic == CaptureState::Panic::later)
-        return {.proceed = false};
-    const std::uint64_t begin = system_.absolute_time();
-    CpuMask left_over = working();
-    while (left_over != 0 &&
-           system_.absolute_time() - begin < system_.facts().tunables.worker_timeout) {
-        system_.wait_for_event();
-        left_over = working();
-    }
-    return {.working = left_over};
+void Collection::panic(CpuIndex cpu) {
+    if (state_.panic())
+        leave(cpu);
 }
 
 kern_return Collection::set_up(Quiesced& quiesced) {
@@ -443,16 +433,16 @@ void CaptureTrap::initiator(Quiesced& quiesced) {
         collection->initiator(quiesced);
 }
 
-PanicTurn CaptureTrap::panic(CpuIndex cpu) {
-    PanicTurn turn;
-    for (Collection* collection : collections_) {
-        const PanicTurn one = collection->panic(cpu);
-        // Whoever is first at one goes on with the next: two CPUs are not both later ones.
-        if (!one.proceed)
-            return one;
-        turn.working |= one.working;
-    }
-    return turn;
+void CaptureTrap::panic(CpuIndex cpu) {
+    for (Collection* collection : collections_)
+        collection->panic(cpu);
+}
+
+CpuMask CaptureTrap::working() const {
+    CpuMask working = 0;
+    for (const Collection* collection : collections_)
+        working |= collection->working();
+    return working;
 }
 
 void CaptureTrap::auxiliary(Quiesced& quiesced) {

@@ -29,14 +29,6 @@ enum class Mode : std::uint8_t {
 /// page tables, or of a panic, when no other CPU can be relied on.
 Mode select_mode(const SystemFacts& facts, const Request& request);
 
-/// What is a CPU's turn when it panics.
-struct PanicTurn {
-    /// False: another CPU panicked before this one, which has nothing to do but stay where it is.
-    bool proceed = true;
-    /// CPUs that still work on the collection: they did not notice in time.
-    CpuMask working = 0;
-};
-
 /// One collection of the stopped system's records, into memory prepared before. The three
 /// functions of a TrapBody run it inside a trap; the results are read after it. A collection is run
 /// once.
@@ -56,10 +48,11 @@ class Collection {
     void initiator(Quiesced& quiesced);
     void auxiliary(Quiesced& quiesced);
 
-    // On the CPU that panics, wherever it is, before it stops the others.
-    /// Ends the collection for good, if it is active, and waits until no CPU works on it any more,
-    /// for Tunables::worker_timeout at most.
-    PanicTurn panic(CpuIndex cpu);
+    // On a CPU that panics, wherever it is.
+    /// Ends the collection for good, if it is active, and this CPU's part in it.
+    void panic(CpuIndex cpu);
+    /// CPUs that take part and have not left, but for those that were waited for in vain already.
+    CpuMask working() const;
 
     // After the trap.
     /// Ends the collection, once, and tells how it went: the first error of any CPU.
@@ -102,7 +95,6 @@ class Collection {
     CpuIndex choose_main(CpuIndex self) const;
     void collect(Quiesced& quiesced);
     void leave(CpuIndex cpu);
-    CpuMask working() const;
     void wait_for_workers(Quiesced& quiesced);
     kcdata::kern_return collect_single_threaded(Quiesced& quiesced, PerCpu& own);
     kcdata::kern_return collect_in_parallel(Quiesced& quiesced, PerCpu& own);
@@ -128,6 +120,8 @@ class Collection {
     Atomic<CpuMask> participants_{0};
     /// CPUs that have left; those that take part and have not, work.
     Atomic<CpuMask> left_{0};
+    /// What System::workers_overdue was told: a panic does not wait for them once more.
+    Atomic<CpuMask> overdue_{0};
     /// The CPU that records the system and finds the tasks. Set in SETUP.
     Published<CpuIndex> main_ = no_cpu;
     CpuMask absent_ = 0;
@@ -162,8 +156,8 @@ class CaptureTrap final : public TrapBody {
     void cpu_preflight(CpuIndex cpu) override;
     void initiator(Quiesced& quiesced) override;
     void auxiliary(Quiesced& quiesced) override;
-    /// As Collection::panic, of all of them.
-    PanicTurn panic(CpuIndex cpu);
+    void panic(CpuIndex cpu) override;
+    CpuMask working() const override;
 
   private:
     std::span<Collection* const> collections_;

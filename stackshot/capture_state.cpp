@@ -13,18 +13,15 @@ bool CaptureState::fail(kcdata::kern_return error) {
     return change(RUNNING, failed) || change(SETUP, failed);
 }
 
-CaptureState::Panic CaptureState::panic(CpuIndex cpu) {
-    const std::uint32_t panicked = cpu << state_bits | PANICKED;
+bool CaptureState::panic() {
     std::uint32_t word = word_.load(std::memory_order_relaxed);
     do {
         if (state_of(word) == INACTIVE)
-            return Panic::inactive;
-        if (state_of(word) == PANICKED)
-            return word == panicked ? Panic::again : Panic::later;
+            return false;
         // In one order with the initiator's entry into the collection, see Collection::initiator.
-    } while (!word_.compare_exchange_weak(word, panicked, std::memory_order_seq_cst,
+    } while (!word_.compare_exchange_weak(word, PANICKED, std::memory_order_seq_cst,
                                           std::memory_order_relaxed));
-    return Panic::first;
+    return true;
 }
 
 bool CaptureState::finish() {

@@ -4,12 +4,11 @@
 
 #include "kcdata/result.hpp"
 #include "stackshot/atomic.hpp"
-#include "stackshot/system.hpp"
 
 namespace stackshot {
 
 /// How far a collection has come, seen by all CPUs that take part: a state and, once it failed, the
-/// first error, or the CPU that panicked, in one word.
+/// first error, in one word.
 ///
 ///     INACTIVE -> SETUP -> RUNNING -> INACTIVE
 ///                   \---------\-> ERRORED -> INACTIVE
@@ -17,14 +16,6 @@ namespace stackshot {
 class CaptureState {
   public:
     enum State : std::uint32_t { INACTIVE, SETUP, RUNNING, ERRORED, PANICKED };
-
-    /// What a panic found.
-    enum class Panic : std::uint8_t {
-        inactive,  ///< no collection was active: nothing has changed
-        first,     ///< the state is PANICKED from now on
-        again,     ///< it was, by the same CPU
-        later,     ///< another CPU was first
-    };
 
     /// Acquire: a CPU that sees RUNNING sees what was set up before.
     State state() const { return state_of(word_.load(std::memory_order_acquire)); }
@@ -45,8 +36,9 @@ class CaptureState {
     bool run() { return change(SETUP, RUNNING); }
     /// To ERRORED, from RUNNING or SETUP. False if another error came first, which is then kept.
     bool fail(kcdata::kern_return error);
-    /// To PANICKED, from any state but INACTIVE. By the CPU that panics, in any context.
-    Panic panic(CpuIndex cpu);
+    /// To PANICKED, from any state but INACTIVE; false if it is that. By a CPU that panics, in any
+    /// context.
+    bool panic();
     /// To INACTIVE, when no CPU is left inside. False after a panic.
     bool finish();
 

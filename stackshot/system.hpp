@@ -182,6 +182,14 @@ class TrapBody {
     /// waits for all of them.
     virtual void auxiliary(Quiesced& quiesced) = 0;
 
+    // A body in which CPUs wait for each other has these two: no CPU that waits in it is stopped by
+    // a panic but by leaving it.
+    /// On every CPU that panics while the body is in a trap, wherever the CPU is: ends the body for
+    /// good, and this CPU's part in it now. The others leave it soon, for System::spin_for_panic.
+    virtual void panic(CpuIndex) {}
+    /// CPUs that have not left it after a panic, and may yet do so.
+    virtual CpuMask working() const { return 0; }
+
   protected:
     ~TrapBody() = default;
 };

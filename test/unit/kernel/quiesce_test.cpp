@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <random>
@@ -25,6 +26,7 @@ namespace machine = kernel::machine;
 namespace {
 
 constexpr std::uint64_t ms = 1'000'000;
+constexpr Registers entry{.pc = 0xe000, .lr = 0xe001, .fp = 0xe002, .sp = 0xe003};
 
 /// What one CPU did. Plain memory on purpose: whoever reads it relies on the stop for order, and
 /// TSan says so if the stop does not give it.
@@ -59,6 +61,9 @@ struct World {
         std::this_thread::yield();
         stop_machine::poll();
     }
+
+    /// CPUs that do not stop for a panic of the calling one.
+    CpuMask panic() { return quiesce.absent(quiesce.stop_for_panic(entry, false)); }
 
     Quiesce quiesce{};
     CpuIndex cpu_count;
@@ -126,8 +131,6 @@ struct Inspection final : stackshot::TrapBody {
     bool stood_still = true;
     int initiators = 0;
 };
-
-constexpr Registers entry{.pc = 0xe000, .lr = 0xe001, .fp = 0xe002, .sp = 0xe003};
 
 }  // namespace
 
@@ -352,8 +355,8 @@ TEST_CASE("a panic stops CPUs that run, that are stopped, that stop others and t
                 return;
             while (!inside)
                 std::this_thread::yield();
-            silent = world.quiesce.stop_for_panic(entry).silent();
-            again = world.quiesce.stop_for_panic(entry).silent();
+            silent = world.panic();
+            again = world.panic();
             for (CpuIndex other = 0; other < 5; other++) {
                 CpuPosition position;
                 if (world.quiesce.position(other, position) && position.exact)
@@ -395,13 +398,125 @@ TEST_CASE("a panic stops CPUs that run, that are stopped, that stop others and t
     }
 }
 
+namespace {
+
+/// A body that CPU 1 is to be waited for in when CPU 0 panics: it leaves `late` behind that.
+struct BodyWithWorker final : stackshot::TrapBody {
+    BodyWithWorker(World& stopped, std::chrono::nanoseconds lateness)
+        : world(stopped), late(lateness) {}
+
+    void cpu_preflight(CpuIndex) override {}
+    void initiator(Quiesced& quiesced) override {
+        while (!inside)
+            std::this_thread::yield();
+        silent = world.panic();
+        left = !inside;
+        known = world.quiesce.position(quiesced.cpu(), position);
+        throw stop_machine::Halted{};
+    }
+    void auxiliary(Quiesced& quiesced) override {
+        if (quiesced.cpu() != 1)
+            return;
+        inside = true;
+        while ((panicked & bit_of(0)) == 0)
+            std::this_thread::yield();
+        std::this_thread::sleep_for(late);
+        inside = false;
+        world.quiesce.park_if_panicking();
+    }
+    void panic(CpuIndex cpu) override { panicked.fetch_or(bit_of(cpu)); }
+    CpuMask working() const override { return inside ? bit_of(1) : 0; }
+
+    World& world;
+    const std::chrono::nanoseconds late;
+    std::atomic<bool> inside{false};
+    std::atomic<CpuMask> panicked{0};
+    CpuMask silent = 0;
+    bool left = false, known = false;
+    CpuPosition position{};
+};
+
+}  // namespace
+
+TEST_CASE("a panic ends the body of a stop, and CPUs have the progress timeout to leave it") {
+    const bool in_time = GENERATE(true, false);
+    World world(3, 5 * ms);
+    world.quiesce.set_timeouts({5 * ms, in_time ? 60'000 * ms : 10 * ms});
+    BodyWithWorker body(world, std::chrono::milliseconds(in_time ? 50 : 500));
+    stop_machine::run_cpus(3, [&](CpuIndex cpu) {
+        if (cpu == 0)
+            world.quiesce.stop(body, entry);
+        for (;;)
+            world.step();
+    });
+    CHECK(body.panicked == bit_of(0));
+    CHECK(body.left == in_time);
+    CHECK((body.silent & bit_of(1)) == (in_time ? 0 : bit_of(1)));
+    CHECK(stop_machine::halted(1));
+}
+
+TEST_CASE("the CPU that panics stands where it panicked") {
+    const bool interrupted = GENERATE(false, true);
+    World world(1);
+    CpuPosition position;
+    bool known = false;
+    stop_machine::run_cpus(1, [&](CpuIndex) {
+        world.quiesce.stop_for_panic({.pc = 0x1234, .lr = 0, .fp = 0, .sp = 0x5678}, interrupted);
+        // A panic inside the panic is of no interest.
+        world.quiesce.stop_for_panic(entry, !interrupted);
+        known = world.quiesce.position(0, position);
+    });
+    CHECK(known);
+    CHECK(position.exact);
+    CHECK(position.interrupted == interrupted);
+    CHECK(position.registers.pc == 0x1234);
+    CHECK(position.registers.sp == 0x5678);
+}
+
+TEST_CASE("no panic ends the body of a stop that has returned") {
+    // CPU 1 panics while CPU 0 stops the world again and again, for a short time each.
+    struct Body final : stackshot::TrapBody {
+        void cpu_preflight(CpuIndex) override {}
+        void initiator(Quiesced&) override {}
+        void auxiliary(Quiesced&) override {}
+        void panic(CpuIndex) override { ended_late = returned; }
+        std::atomic<bool> returned{false};
+        bool ended_late = false;
+    };
+    for (int round = 0; round < 300; round++) {
+        World world(3);
+        constexpr std::size_t enough = 2000;
+        const auto bodies = std::make_unique<std::array<Body, enough>>();
+        std::atomic<std::size_t> stops{0};
+        stop_machine::run_cpus(3, [&](CpuIndex cpu) {
+            if (cpu == 0) {
+                for (Body& body : *bodies) {
+                    world.quiesce.stop(body, entry);
+                    body.returned = true;
+                    stops++;
+                }
+            }
+            while (cpu == 1 && stops < 3)
+                world.step();
+            if (cpu == 1) {
+                world.panic();
+                return;
+            }
+            for (;;)
+                world.step();
+        });
+        for (const Body& body : *bodies)
+            REQUIRE_FALSE(body.ended_late);
+    }
+}
+
 TEST_CASE("of two CPUs that panic one goes on and the other stops") {
     for (int round = 0; round < 200; round++) {
         World world(3);
         std::atomic<int> survivors{0};
         stop_machine::run_cpus(3, [&](CpuIndex cpu) {
             if (cpu != 2) {
-                if (world.quiesce.stop_for_panic(entry).silent() == 0)
+                if (world.panic() == 0)
                     survivors++;
                 return;
             }
@@ -466,7 +581,7 @@ TEST_CASE("a CPU that comes online while another one panics is stopped like the 
         stop_machine::run_cpus(3, [&](CpuIndex cpu) {
             if (cpu == 0) {
                 go = true;
-                silent = world.quiesce.stop_for_panic(entry).silent();
+                silent = world.panic();
                 return;
             }
             if (cpu == 2) {
@@ -502,7 +617,7 @@ TEST_CASE("a CPU that a panic finds waiting with interrupts off is where it wait
         }
         while (!masked)
             std::this_thread::yield();
-        world.quiesce.stop_for_panic(entry);
+        world.panic();
         known = world.quiesce.position(1, position);
     });
     CHECK(known);

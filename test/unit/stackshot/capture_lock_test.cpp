@@ -46,7 +46,7 @@ TEST_CASE("a CPU does not wait any longer for a lock when the collection panicke
     });
     while (system.waiting_auxiliaries() == 0)
         std::this_thread::yield();
-    CHECK(state.panic(0) == CaptureState::Panic::first);
+    CHECK(state.panic());
     system.signal_event();
     other.join();
     CHECK_FALSE(locked);

@@ -227,7 +227,9 @@ struct PanickingCollection {
             while (FakeSystem::this_cpu() != panicking && !panicked.load())
                 std::this_thread::yield();
             if (FakeSystem::this_cpu() == panicking && !panicked.exchange(true)) {
-                turn = attempt.collection().panic(panicking);
+                attempt.collection().panic(panicking);
+                while (attempt.collection().working() != 0)
+                    std::this_thread::yield();
                 throw FakeSystem::PanicSpin{};
             }
         };
@@ -239,20 +241,15 @@ struct PanickingCollection {
     FakeSystem system{4};
     Attempt attempt;
     std::atomic<bool> panicked{false};
-    PanicTurn turn{.proceed = false};
 };
 
 }  // namespace
 
-TEST_CASE("a CPU that panics goes on when all others have left the collection") {
+TEST_CASE("when a CPU panics all others leave the collection") {
     const CpuIndex panicking = GENERATE(0U, 2U);
     PanickingCollection one(panicking);
     one.run();
     CHECK(one.panicked);
-    CHECK(one.turn.proceed);
-    CHECK(one.turn.working == 0);
-    CHECK_FALSE(one.attempt.collection().panic(3).proceed);
-    CHECK(one.attempt.collection().panic(panicking).proceed);
     CHECK(one.attempt.assemble({}).error() == KERN_ABORTED);
     CHECK(one.system.overdue() == 0);
     CHECK(one.system.missed_signals() == 0);
@@ -268,9 +265,10 @@ TEST_CASE("a panic when no collection is active changes nothing") {
     CaptureTrap body(one);
     system.trap(body);
     CHECK(attempt.collection().conclude() == KERN_SUCCESS);
-    const PanicTurn turn = body.panic(1);
-    CHECK(turn.proceed);
-    CHECK(turn.working == 0);
+    const CpuMask workers = attempt.collection().workers();
+    body.panic(1);
+    CHECK(body.working() == 0);
+    CHECK(attempt.collection().workers() == workers);
 }
 
 TEST_CASE("a panic before the trap's body began keeps it from beginning") {
@@ -279,7 +277,7 @@ TEST_CASE("a panic before the trap's body began keeps it from beginning") {
     const Mode mode = GENERATE(Mode::single_threaded, Mode::parallel);
     Attempt attempt(system);
     REQUIRE(attempt.prepare({}, {}, 100'000, mode) == KERN_SUCCESS);
-    CHECK(attempt.collection().panic(1).proceed);
+    attempt.collection().panic(1);
     CHECK_THROWS_AS(collect(system, attempt), FakeSystem::PanicSpin);
     CHECK(attempt.assemble({}).error() == KERN_ABORTED);
     CHECK(attempt.collection().counts().tasks == 0);
@@ -398,6 +396,9 @@ TEST_CASE("a worker that does not finish within the timeout is named, not waited
         // The others may have been on their way out.
         CHECK((system.overdue() & 0b0100) != 0);
         CHECK((system.overdue() & ~CpuMask{0b1110}) == 0);
+        // The panic that follows does not wait for them once more.
+        attempt.collection().panic(0);
+        CHECK((attempt.collection().working() & system.overdue()) == 0);
     }
     CHECK(system.live_allocations() == 0);
 }

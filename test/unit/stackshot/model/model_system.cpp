@@ -28,18 +28,21 @@ struct ModelSystem::Run {
 
     stackshot::Attempt attempt;
     Scheduler& scheduler;
+    /// Whether there is a body for a panic to end.
+    Atomic<bool> body{false};
     Atomic<bool> requested{false};
     Atomic<std::uint64_t> acknowledged{0};
     Atomic<bool> released{false};
     Atomic<std::uint64_t> resumed{0};
-    /// A panic goes on: everybody else has to stay where it is.
+    /// A CPU panics: the first one goes on.
+    Atomic<bool> panic{false};
+    /// It has gone on: everybody else has to stay where it is.
     Atomic<bool> stopped{false};
     Outcome outcome{};
     // Seen by the scheduler's eye; ordered by nothing.
     bool list_ended = false;
     bool error_injected = false;
     bool initiator_done = false;
-    unsigned panics_of_collection = 0;
     int panic_cpu = -1;  ///< the one that goes on
     std::uint64_t looks_at_threads = 0;
 };
@@ -72,20 +75,16 @@ Outcome ModelSystem::collect(Scheduler& scheduler, const Request& request, const
     return std::move(run.outcome);
 }
 
-/// What the kernel does on a CPU that panics, wherever it was.
+/// What Quiesce::stop_for_panic() does on a CPU that panics, wherever it was.
 void ModelSystem::panic(Run& run, unsigned cpu) {
-    PanicTurn turn;
-    const bool active = run.requested.load(std::memory_order_acquire);
-    if (active) {
-        turn = run.attempt.collection().panic(cpu);
-        if (turn.working != 0)
-            run.scheduler.fail("a panic goes on while CPUs work");
-        if (turn.proceed && ++run.panics_of_collection == 2)
-            run.scheduler.fail("two panics go on");
-    }
-    // Where no collection was active, stop_for_panic() finds out who is first.
-    if (!turn.proceed || run.panic_cpu >= 0)
+    const bool first = !run.panic.exchange(true, std::memory_order_seq_cst);
+    const bool active = run.body.load(std::memory_order_seq_cst);
+    if (active)
+        run.attempt.collection().panic(cpu);
+    if (!first)
         return;
+    while (active && run.attempt.collection().working() != 0)
+        run.scheduler.wait();
     run.panic_cpu = static_cast<int>(cpu);
     run.outcome.panicked = true;
     // Who has left the collection has done what it did there.
@@ -107,7 +106,12 @@ void ModelSystem::run_initiator(Run& run, const Request& request, const Estimate
         scheduler.fail("no memory for the attempt");
     Collection& collection = run.attempt.collection();
 
-    stay_if_stopped();
+    const auto stay_if_panicking = [&] {
+        if (run.panic.load(std::memory_order_seq_cst))
+            throw Stays{};
+    };
+    run.body.store(true, std::memory_order_seq_cst);
+    stay_if_panicking();
     run.requested.store(true, std::memory_order_release);
     scheduler.signal();
     collection.cpu_preflight(0);
@@ -129,6 +133,8 @@ void ModelSystem::run_initiator(Run& run, const Request& request, const Estimate
         stay_if_stopped();
         scheduler.wait();
     }
+    run.body.store(false, std::memory_order_seq_cst);
+    stay_if_panicking();
     for (unsigned cpu = 0; cpu < constant.cpu_count; ++cpu)
         run.outcome.worked[cpu] = scheduler.worked(cpu);
     auto assembled = run.attempt.assemble({});
@@ -185,8 +191,6 @@ std::uint64_t ModelSystem::absolute_time() const {
 
 void ModelSystem::wait_for_event() {
     run_->scheduler.wait();
-    if (run_->stopped.load(std::memory_order_acquire))
-        throw Stays{};
 }
 
 void ModelSystem::signal_event() {
