@@ -91,11 +91,12 @@ void flush() {
 }
 
 void seize() {
-    seized_by.store(machine::current_cpu(), std::memory_order_relaxed);
+    const CpuIndex self = machine::current_cpu();
+    const bool again = seized_by.exchange(self, std::memory_order_relaxed) == self;
     pl011_driver::take_over();
     // A frame that was cut off ends here, and takes no text along.
     constexpr std::byte delimiter[1] = {};
-    if (turn.owner() != nullptr)
+    if (again || turn.owner() != nullptr)
         platform::console_uart().write(delimiter);
 }
 

@@ -23,7 +23,7 @@ void write(std::span<const std::byte> bytes);
 void flush();
 
 /// This CPU is alone from now on, and prints without waiting for anyone, behind what others have
-/// printed before. Only for panic.
+/// printed before. Only for panic, and again for one inside it.
 void seize();
 
 }  // namespace kernel::console

@@ -8,6 +8,7 @@
 #include "kernel/memory.hpp"
 #include "kernel/page_allocator.hpp"
 #include "kernel/panic.hpp"
+#include "kernel/panic_capture.hpp"
 #include "kernel/pl011_driver.hpp"
 #include "kernel/quiesce.hpp"
 #include "kernel/scheduler.hpp"
@@ -76,6 +77,7 @@ void kernel_main(const platform::Board& board) {
         panic("interrupt controller: %s", platform::name(status));
     quiesce().admit();
     initialize_stackshot_system(board);
+    reserve_panic_capture(boot_arguments());
 
     initialize_kernel_task();
     adopt_boot_context();

@@ -10,6 +10,7 @@
 #include "kernel/callers_registers.hpp"
 #include "kernel/console.hpp"
 #include "kernel/machine.hpp"
+#include "kernel/panic_capture.hpp"
 #include "kernel/quiesce.hpp"
 #include "kernel/stackshot_system.hpp"
 #include "kernel/trace.hpp"
@@ -115,6 +116,16 @@ void print_registers(const platform::ExceptionFrame& frame) {
     print("ELR_EL1 %016lx  SPSR_EL1 %016lx  FAR_EL1 %016lx\n", frame.elr, frame.spsr, frame.far);
 }
 
+/// What is the same in all panics, behind the first words: the report goes on, then the capture.
+[[noreturn]] void conclude(StoppedForGood& stopped, const stackshot::Registers& registers,
+                           bool interrupted) {
+    stackshot_system_stopped(stopped);
+    print_backtrace(stopped, registers, interrupted);
+    print_cpus(stopped);
+    print_trace();
+    capture_in_panic(stopped, finish);
+}
+
 }  // namespace
 
 void configure_panic(BootArguments& arguments) {
@@ -123,17 +134,14 @@ void configure_panic(BootArguments& arguments) {
 }
 
 void panic(const char* format, ...) {
-    const stackshot::Registers entry = callers_registers();
+    const stackshot::Registers entry = callers_registers_at_call();
     // The CPU that panics goes on alone: from here on nobody else touches anything.
     StoppedForGood stopped = quiesce().stop_for_panic(entry, false);
     std::va_list arguments;
     va_start(arguments, format);
     begin("panic", format, arguments);
     va_end(arguments);
-    print_backtrace(stopped, entry, false);
-    print_cpus(stopped);
-    print_trace();
-    finish();
+    conclude(stopped, entry, false);
 }
 
 }  // namespace kernel
@@ -152,10 +160,7 @@ void handle_unexpected_exception(const ExceptionFrame& frame, Vector vector) {
     begin_exception("exception", "%s: %s (ESR_EL1 %08lx) at %016lx, FAR_EL1 %016lx", name(vector),
                     exception_class_name(frame.esr), frame.esr, frame.elr, frame.far);
     print_registers(frame);
-    print_backtrace(stopped, interrupted, true);
-    print_cpus(stopped);
-    print_trace();
-    finish();
+    conclude(stopped, interrupted, true);
 }
 
 }  // namespace platform

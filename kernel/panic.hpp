@@ -4,9 +4,10 @@ namespace kernel {
 
 class BootArguments;
 
-/// Reports a bug of our own and stops the machine: the message, where every CPU is, and a backtrace
-/// go to the console, then what configure_panic() was told is done. An exception nobody expected
-/// ends here too, with its registers. Any context. A panic inside a panic is short.
+/// Reports a bug of our own and stops the machine: the message, where every CPU is, a backtrace and
+/// a capture (see panic_capture.hpp) go to the console, then what configure_panic() was told is
+/// done. An exception nobody expected ends here too, with its registers. Any context. A panic
+/// inside a panic is short, and captures nothing.
 [[noreturn, gnu::cold, gnu::noinline, gnu::format(printf, 1, 2)]] void panic(const char* format,
                                                                              ...);
 

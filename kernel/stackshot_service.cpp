@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "kcdata/reader.hpp"
-#include "kcdata/serial/sender.hpp"
 #include "kcdata/types.hpp"
 #include "kernel/absolute_time.hpp"
 #include "kernel/boot_arguments.hpp"
+#include "kernel/capture_sender.hpp"
 #include "kernel/console.hpp"
 #include "kernel/panic.hpp"
 #include "kernel/shutdown.hpp"
@@ -29,37 +29,6 @@ using namespace kcdata;
 using console::print;
 
 constinit StackshotPlan the_plan;
-
-/// Gathers one frame, so that it goes out as one unit of the console.
-class FrameSink final : public serial::ByteSink {
-  public:
-    kern_return write(std::span<const std::byte> bytes) override {
-        if (bytes.size() > buffer_.size() - size_)
-            return KERN_NO_SPACE;
-        std::memcpy(buffer_.data() + size_, bytes.data(), bytes.size());
-        size_ += bytes.size();
-        return KERN_SUCCESS;
-    }
-    void send() {
-        console::write(std::span(buffer_).first(size_));
-        size_ = 0;
-    }
-
-  private:
-    std::array<std::byte, serial::max_frame_size_on_line> buffer_;
-    std::size_t size_ = 0;
-};
-
-kern_return send(std::span<const std::byte> data) {
-    FrameSink sink;
-    serial::Sender sender(data, sink);
-    while (!sender.done()) {
-        if (const kern_return error = sender.send_next(); error != KERN_SUCCESS)
-            return error;
-        sink.send();
-    }
-    return KERN_SUCCESS;
-}
 
 /// When a capture was taken, in absolute time; 0 if it does not tell.
 std::uint64_t capture_time(std::span<const std::byte> capture) {
@@ -125,7 +94,7 @@ stackshot::bsd_errno StackshotSeries::next() {
     full_taken_ = true;
     const stackshot::Statistics statistics = stackshot_subsystem().last_capture();
     const std::uint64_t send_begin = machine::absolute_time();
-    const kern_return sent = send(data);
+    const kern_return sent = send_capture(data);
     console::flush();
     const std::uint64_t send_time = machine::absolute_time() - send_begin;
     print(

@@ -116,6 +116,7 @@ class Stop final : public stackshot::TrapBody {
 class KernelSystem final : public stackshot::System {
   public:
     void initialize(const platform::Board& board);
+    void stopped_for_good() { trap_time_ = machine::absolute_time(); }
 
     const stackshot::SystemFacts& facts() const override { return facts_; }
     std::size_t task_count() override { return kernel::task_count(); }
@@ -463,6 +464,10 @@ stackshot::System& stackshot_system() {
 
 void initialize_stackshot_system(const platform::Board& board) {
     the_system.initialize(board);
+}
+
+void stackshot_system_stopped(StoppedForGood&) {
+    the_system.stopped_for_good();
 }
 
 ThreadRef thread_on_cpu(CpuIndex cpu) {

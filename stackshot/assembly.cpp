@@ -55,17 +55,26 @@ kern_return join(Sink& sink, Collection& collection) {
     return KERN_SUCCESS;
 }
 
+/// Appends the records of the services behind the trap. Behind a panic's there is nobody.
+kern_return append_post_trap(System& system, Writer& writer, const Request& request) {
+    if (request.has(STACKSHOT_FROM_PANIC))
+        return KERN_SUCCESS;
+    for (PostTrapProducer* producer : system.facts().post_trap_producers) {
+        if (const kern_return error = producer->record(writer, request); error != KERN_SUCCESS)
+            return error;
+    }
+    return KERN_SUCCESS;
+}
+
 /// Appends the records behind the tasks. The result is the place of the outer duration.
 Result<std::span<std::byte>> append_post_task(System& system, Writer& writer,
                                               const Collection& collection,
                                               const AssemblyFacts& facts) {
     if (const kern_return error = record_counts(writer, collection.counts()); error != KERN_SUCCESS)
         return error;
-    for (PostTrapProducer* producer : system.facts().post_trap_producers) {
-        if (const kern_return error = producer->record(writer, collection.request());
-            error != KERN_SUCCESS)
-            return error;
-    }
+    if (const kern_return error = append_post_trap(system, writer, collection.request());
+        error != KERN_SUCCESS)
+        return error;
     PostTaskFacts post;
     post.latency = collection.latency();
     post.latencies = collection.latencies();

@@ -25,7 +25,7 @@ struct AssembledBuffer {
 /// Makes one kcdata buffer of a collection that was concluded without error: the records in front
 /// of the tasks, the tasks in the order of the task list, their counts, the records of
 /// SystemFacts::post_trap_producers, those about the capture itself, BUFFER_END.
-/// Thread context, interrupts on.
+/// Thread context, interrupts on; or in a panic, a single-threaded one.
 ///
 /// A single-threaded collection's memory becomes the buffer, the whole of it. For a parallel one, a
 /// buffer just large enough is allocated, and belongs to the caller.

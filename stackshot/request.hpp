@@ -18,11 +18,10 @@ inline constexpr std::uint64_t cleared_flags =
 inline constexpr std::uint64_t unmet_flags =
     kcdata::STACKSHOT_GET_DQ | kcdata::STACKSHOT_SAVE_IMP_DONATION_PIDS |
     kcdata::STACKSHOT_ENABLE_BT_FAULTING | kcdata::STACKSHOT_COLLECT_SHAREDCACHE_LAYOUT |
-    kcdata::STACKSHOT_ENABLE_UUID_FAULTING | kcdata::STACKSHOT_FROM_PANIC |
-    kcdata::STACKSHOT_THREAD_WAITINFO | kcdata::STACKSHOT_THREAD_GROUP |
-    kcdata::STACKSHOT_SAVE_JETSAM_COALITIONS | kcdata::STACKSHOT_ASID |
-    kcdata::STACKSHOT_PAGE_TABLES | kcdata::STACKSHOT_SAVE_DYLD_COMPACTINFO |
-    kcdata::STACKSHOT_EXCLAVES;
+    kcdata::STACKSHOT_ENABLE_UUID_FAULTING | kcdata::STACKSHOT_THREAD_WAITINFO |
+    kcdata::STACKSHOT_THREAD_GROUP | kcdata::STACKSHOT_SAVE_JETSAM_COALITIONS |
+    kcdata::STACKSHOT_ASID | kcdata::STACKSHOT_PAGE_TABLES |
+    kcdata::STACKSHOT_SAVE_DYLD_COMPACTINFO | kcdata::STACKSHOT_EXCLAVES;
 
 /// What a capture is asked for.
 struct Request {

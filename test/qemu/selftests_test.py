@@ -26,7 +26,8 @@ IDLE = 0x80  # SS_TH_IDLE
 
 def dies(unikernel, name, expected):
     """The image stops over `name`: it says why, shows where, and powers off by itself."""
-    outcome = unikernel.run('--append', f'test={name}', timeout=60)
+    # One capture more than there is to come, for the run to end with the machine.
+    outcome = unikernel.run('--append', f'test={name}', '--count', 2, timeout=60)
     check('TEST ' not in outcome.log, outcome.explain())
     for text in expected:
         check(text in outcome.log, f'no {text!r} on the console\n' + outcome.explain())

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import struct
 import subprocess
 import tempfile
@@ -21,7 +22,8 @@ class Outcome:
         self.kcdata = captures[0] if captures else None
 
     def explain(self):
-        tail = '\n'.join((self.stderr + '\n' + self.log).splitlines()[-40:])
+        text = re.sub('\0[^\0]*\0', '', self.stderr + '\n' + self.log)
+        tail = '\n'.join(text.splitlines()[-40:])
         return f"command: {' '.join(self.command)}\nstatus: {self.status}\n{tail}"
 
 
