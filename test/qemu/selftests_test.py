@@ -195,6 +195,14 @@ def main():
                                              'ack_timeout_ms=10000', '--smp', 64, timeout=1800))
         tap.case('1,000 captures in a row, tasks coming and going, succeed and lose no memory',
                  captures_in_a_row, unikernel, 1000)
+        tap.case('1,000 tasks of 20 threads are captured whole, given the buffer',
+                 lambda: unikernel.self_test('scale scale.tasks=1000 scale.threads=20 '
+                                             'max_tracebuf_size=67108864'))
+        tap.case('1,000 tasks of 20 threads are a KERN_RESOURCE_SHORTAGE with the default buffer',
+                 lambda: unikernel.self_test('scale scale.tasks=1000 scale.threads=20 '
+                                             'scale.error=KERN_RESOURCE_SHORTAGE'))
+        tap.case('single-threaded and parallel captures are timed in pairs',
+                 lambda: unikernel.self_test('speedup speedup.pairs=3', '--smp', 2))
         return tap.end()
     tap.case('1,000 stops lose no CPU, no wake-up and no register, at -smp 4',
              lambda: unikernel.self_test('quiesce cycles=1000', timeout=300))
@@ -211,12 +219,6 @@ def main():
                  lambda smp=smp: unikernel.self_test('scheduler', '--smp', smp))
     tap.case('100 tasks of 100 threads are captured whole, at -smp 4',
              lambda: unikernel.self_test('scale'))
-    tap.case('1,000 tasks of 20 threads are captured whole, given the buffer',
-             lambda: unikernel.self_test('scale scale.tasks=1000 scale.threads=20 '
-                                         'max_tracebuf_size=67108864'))
-    tap.case('1,000 tasks of 20 threads are a KERN_RESOURCE_SHORTAGE with the default buffer',
-             lambda: unikernel.self_test('scale scale.tasks=1000 scale.threads=20 '
-                                         'scale.error=KERN_RESOURCE_SHORTAGE'))
     tap.case('a task of 5,000 threads is captured whole',
              lambda: unikernel.self_test('scale scale.tasks=1 scale.threads=5000'))
     for smp in (1, 4):
@@ -236,8 +238,6 @@ def main():
     for smp in (1, 4):
         tap.case(f'corrupt stacks, lists and objects end in the right flag or error, at -smp {smp}',
                  lambda smp=smp: unikernel.self_test('hostile', '--smp', smp))
-    tap.case('single-threaded and parallel captures are timed in pairs',
-             lambda: unikernel.self_test('speedup speedup.pairs=3', '--smp', 2))
     tap.case('instructions in the trap are counted, by thread and by frame', costs_are_counted,
              unikernel)
     for smp in (1, 4):
