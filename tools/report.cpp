@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kcdata/records.hpp"
+#include "kcdata/stackshot_flags.hpp"
 #include "tools/printable.hpp"
 
 namespace tools {
@@ -158,6 +159,8 @@ class Report {
         text += s.absolute_time ? fmt::format(", absolute time {} ({})", *s.absolute_time,
                                               time_text(s.nanoseconds(s.absolute_time)))
                                 : ", absolute time unknown";
+        if ((s.in_flags.value_or(0) & kcdata::STACKSHOT_FROM_PANIC) != 0)
+            text += ", in a panic";
         return text;
     }
 

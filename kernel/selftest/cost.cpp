@@ -35,6 +35,8 @@ class CountedTrap final : public stackshot::TrapBody {
         instructions = platform::pmu::instructions_retired() - before;
     }
     void auxiliary(stackshot::Quiesced& quiesced) override { body_.auxiliary(quiesced); }
+    void panic(CpuIndex cpu) override { body_.panic(cpu); }
+    CpuMask working() const override { return body_.working(); }
 
     std::uint32_t instructions = 0;
 

@@ -62,6 +62,8 @@ class CorruptingTrap final : public stackshot::TrapBody {
         exchange();
     }
     void auxiliary(stackshot::Quiesced& quiesced) override { body_.auxiliary(quiesced); }
+    void panic(CpuIndex cpu) override { body_.panic(cpu); }
+    CpuMask working() const override { return body_.working(); }
 
   private:
     void exchange() {

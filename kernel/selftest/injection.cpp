@@ -9,6 +9,7 @@
 #include "kcdata/stackshot_flags.hpp"
 #include "kernel/console.hpp"
 #include "kernel/page_allocator.hpp"
+#include "kernel/selftest/forwarding_system.hpp"
 #include "kernel/selftest/selftest.hpp"
 #include "kernel/sleep.hpp"
 #include "kernel/stackshot_system.hpp"
@@ -45,9 +46,9 @@ class Countdown {
 };
 
 /// The kernel, with failures.
-class FailingSystem final : public System {
+class FailingSystem final : public ForwardingSystem {
   public:
-    FailingSystem() : facts_(real_.facts()) {}
+    FailingSystem() : facts_(real().facts()) {}
 
     SystemFacts& changeable_facts() { return facts_; }
     std::size_t live_bytes() const { return live_bytes_; }
@@ -63,83 +64,55 @@ class FailingSystem final : public System {
     Countdown words{};  ///< of stacks: a capture goes on without
 
     const SystemFacts& facts() const override { return facts_; }
-    std::size_t task_count() override { return real_.task_count(); }
-    std::size_t thread_count() override { return real_.thread_count(); }
     std::span<std::byte> allocate(std::size_t size) override {
         if (allocations.fails())
             return {};
-        const auto memory = real_.allocate(size);
+        const auto memory = real().allocate(size);
         live_bytes_ += memory.size();
         peak_bytes_ = std::max(peak_bytes_, live_bytes_);
         return memory;
     }
     void free(std::span<std::byte> memory) override {
         live_bytes_ -= memory.size();
-        real_.free(memory);
+        real().free(memory);
     }
     kern_return prepare_scratch() override {
         if (allocations.fails())
             return KERN_RESOURCE_SHORTAGE;
-        const kern_return error = real_.prepare_scratch();
+        const kern_return error = real().prepare_scratch();
         if (error == KERN_SUCCESS)
             scratch_++;
         return error;
     }
     void release_scratch() override {
         scratch_--;
-        real_.release_scratch();
+        real().release_scratch();
     }
-    void lock() override { real_.lock(); }
-    bool try_lock() override { return real_.try_lock(); }
-    void unlock() override { real_.unlock(); }
-    TrapOutcome trap(TrapBody& body) override { return real_.trap(body); }
-    std::uint64_t absolute_time() const override { return real_.absolute_time(); }
-    std::uint64_t microseconds_since_epoch() const override {
-        return real_.microseconds_since_epoch();
-    }
-    std::uint32_t cluster_of(CpuIndex cpu) const override { return real_.cluster_of(cpu); }
-    void wait_for_event() override { real_.wait_for_event(); }
-    void signal_event() override { real_.signal_event(); }
-    void trace(TraceEvent event, std::uint64_t word, const char* file,
-               std::uint32_t line) override {
-        real_.trace(event, word, file, line);
-    }
-    CpuCounters counters(Quiesced& quiesced) override { return real_.counters(quiesced); }
     Result<TaskRef> next_task(Quiesced& quiesced, TaskRef previous) override {
         if (reads.fails())
             return KERN_FAILURE;
-        return real_.next_task(quiesced, previous);
+        return real().next_task(quiesced, previous);
     }
     Result<ThreadRef> skip_threads(Quiesced& quiesced, TaskRef task, ThreadRef previous,
                                    std::size_t count) override {
         if (reads.fails())
             return KERN_FAILURE;
-        return real_.skip_threads(quiesced, task, previous, count);
+        return real().skip_threads(quiesced, task, previous, count);
     }
     Result<std::size_t> task_thread_count(Quiesced& quiesced, TaskRef task) override {
         if (reads.fails())
             return KERN_FAILURE;
-        return real_.task_thread_count(quiesced, task);
+        return real().task_thread_count(quiesced, task);
     }
     kern_return task_facts(Quiesced& quiesced, TaskRef task, TaskFacts& facts) override {
-        return reads.fails() ? KERN_FAILURE : real_.task_facts(quiesced, task, facts);
+        return reads.fails() ? KERN_FAILURE : real().task_facts(quiesced, task, facts);
     }
     kern_return thread_facts(Quiesced& quiesced, ThreadRef thread, ThreadFacts& facts) override {
-        return reads.fails() ? KERN_FAILURE : real_.thread_facts(quiesced, thread, facts);
-    }
-    MemoryFacts memory_facts(Quiesced& quiesced) override { return real_.memory_facts(quiesced); }
-    CpuMask absent_cpus(Quiesced& quiesced) override { return real_.absent_cpus(quiesced); }
-    [[noreturn]] void workers_overdue(Quiesced& quiesced, CpuMask cpus) override {
-        real_.workers_overdue(quiesced, cpus);
-        __builtin_unreachable();
-    }
-    [[noreturn]] void spin_for_panic(Quiesced& quiesced) override {
-        real_.spin_for_panic(quiesced);
-        __builtin_unreachable();
+        return reads.fails() ? KERN_FAILURE : real().thread_facts(quiesced, thread, facts);
     }
     bool read_words(Quiesced& quiesced, std::uint64_t address,
                     std::span<std::uint64_t> read) override {
-        return !words.fails() && real_.read_words(quiesced, address, read);
+        return !words.fails() && real().read_words(quiesced, address, read);
     }
     /// With the portable function, so that each read of a stack is one that may fail.
     Followed follow_frame_records(Quiesced& quiesced, FrameChain& chain,
@@ -158,14 +131,10 @@ class FailingSystem final : public System {
     bool interrupted_registers(Quiesced& quiesced, std::uint64_t return_address,
                                std::uint64_t frame_pointer, Registers& registers) override {
         return !words.fails() &&
-               real_.interrupted_registers(quiesced, return_address, frame_pointer, registers);
-    }
-    std::span<const std::byte> unwind_tables(std::uint64_t& address) const override {
-        return real_.unwind_tables(address);
+               real().interrupted_registers(quiesced, return_address, frame_pointer, registers);
     }
 
   private:
-    System& real_ = stackshot_system();
     SystemFacts facts_;
     int scratch_ = 0;
     std::size_t live_bytes_ = 0;

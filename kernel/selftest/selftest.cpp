@@ -25,8 +25,7 @@ constexpr std::array tests = {
     Test{"console", console_test},     Test{"modes", modes_test},
     Test{"hostile", hostile_test},     Test{"scale", scale_test},
     Test{"cost", cost_test},           Test{"speedup", speedup_test},
-    Test{"panic", panic_test},         Test{"panic-twice", panic_twice_test},
-    Test{"exception", exception_test}, Test{"overflow", overflow_test},
+    Test{"panic", panic_test},         Test{"panic-collector", panic_collector_test},
     Test{"scheduler", scheduler_test}, Test{"admission", admission_test},
     Test{"stress", stress_test},       Test{"injection", injection_test},
 };

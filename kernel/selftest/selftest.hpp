@@ -36,9 +36,7 @@ void injection_test(Verdict& verdict);
 void stress_test(Verdict& verdict);
 void scheduler_test(Verdict& verdict);
 void panic_test(Verdict& verdict);
-void panic_twice_test(Verdict& verdict);
-void exception_test(Verdict& verdict);
-void overflow_test(Verdict& verdict);
+void panic_collector_test(Verdict& verdict);
 
 }  // namespace kernel::selftest
 

@@ -24,20 +24,6 @@ ON_CORE = 0x800  # kThreadOnCore
 IDLE = 0x80  # SS_TH_IDLE
 
 
-def dies(unikernel, name, expected):
-    """The image stops over `name`: it says why, shows where, and powers off by itself."""
-    # One capture more than there is to come, for the run to end with the machine.
-    outcome = unikernel.run('--append', f'test={name}', '--count', 2, timeout=60)
-    check('TEST ' not in outcome.log, outcome.explain())
-    for text in expected:
-        check(text in outcome.log, f'no {text!r} on the console\n' + outcome.explain())
-    check(len(re.findall(r'^  #\d+ +ffffffff8[0-9a-f]{7}$', outcome.log, re.M)) >= 3,
-          'no backtrace\n' + outcome.explain())
-    check(all(f'cpu {cpu}: ' in outcome.log for cpu in range(4)),
-          'not every CPU is named\n' + outcome.explain())
-    check('powered off' in outcome.stderr, outcome.explain())
-
-
 def is_missed_and_comes_back(unikernel):
     """The image's own check, with an ack timeout a masked CPU cannot keep."""
     unikernel.self_test('absent ack_timeout_ms=1000')
@@ -174,13 +160,6 @@ def unmet_flags_are_cleared(unikernel):
                 'stackshot_out_flags')
 
 
-def panics_once_more(unikernel):
-    outcome = unikernel.run('--append', 'test=panic-twice', timeout=60)
-    check(len(re.findall('^exception inside a panic: current_el_spx_sync', outcome.log, re.M)) == 1,
-          outcome.explain())
-    check('powered off' in outcome.stderr, outcome.explain())
-
-
 def main():
     stackshot, image, extent = sys.argv[1:4]
     unikernel = Unikernel(stackshot, image)
@@ -243,14 +222,6 @@ def main():
     for smp in (1, 4):
         tap.case(f'console lines and frames of captures do not split each other, at -smp {smp}',
                  line_is_shared, unikernel, smp)
-    tap.case('a panic says why and where, and names every CPU',
-             dies, unikernel, 'panic', ['panic: on purpose'])
-    tap.case('an unexpected exception shows its registers and where it happened',
-             dies, unikernel, 'exception',
-             ['current_el_spx_sync: Data Abort', 'FAR_EL1 0000000deadbeef0', 'x30 ', 'SPSR_EL1 '])
-    tap.case('a stack overflow is told as such',
-             dies, unikernel, 'overflow', ['stack_overflow: Data Abort'])
-    tap.case('a panic inside a panic is short and ends', panics_once_more, unikernel)
     return tap.end()
 
 

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import re
 import struct
 import subprocess
 import tempfile
@@ -21,9 +20,13 @@ class Outcome:
         self.captures = captures  # bytes of each
         self.kcdata = captures[0] if captures else None
 
+    def text(self):
+        """The console without the frames, which zeroes delimit."""
+        return ''.join(part for part in self.log.split('\0')
+                       if part.isascii() and part.replace('\n', '').replace('\t', '').isprintable())
+
     def explain(self):
-        text = re.sub('\0[^\0]*\0', '', self.stderr + '\n' + self.log)
-        tail = '\n'.join(text.splitlines()[-40:])
+        tail = '\n'.join((self.stderr + '\n' + self.text()).splitlines()[-40:])
         return f"command: {' '.join(self.command)}\nstatus: {self.status}\n{tail}"
 
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "captures.hpp"
+#include "kcdata/stackshot_flags.hpp"
 
 using namespace tools;
 
@@ -68,6 +69,13 @@ TEST_CASE("the header tells what was captured and when") {
           "  memory      statistics not recorded\n"
           "  contents    2 tasks, 8 threads, 12 stack frames\n"
           "  duration    1.500 ms stopped, 2.500 ms in all, 1 try\n");
+}
+
+TEST_CASE("the header tells that a capture is from a panic") {
+    Snapshot snapshot = small_snapshot();
+    CHECK(report(snapshot, nullptr, {}).find("panic") == std::string::npos);
+    snapshot.in_flags = snapshot.in_flags.value_or(0) | kcdata::STACKSHOT_FROM_PANIC;
+    CHECK(report(snapshot, nullptr, {}).find("(1.000 ms), in a panic\n") != std::string::npos);
 }
 
 TEST_CASE("the CPUs are listed with what they run") {
