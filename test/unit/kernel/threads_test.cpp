@@ -550,12 +550,15 @@ TEST_CASE("time on a CPU is charged to the thread that had it") {
     std::uint64_t computed = 0, runnable = 0, elapsed = 0, charged = 0;
     fake_machine::run([&] {
         KernelThreads threads;
-        Thread& busy = threads.start([] {
-            for (int turn = 0; turn < 5; turn++) {
-                compute(2 * ms);
-                sleep_microseconds(10);
-            }
-        });
+        // Of a priority that nobody preempts: it has a CPU as long as it computes.
+        Thread& busy = threads.start(
+            [] {
+                for (int turn = 0; turn < 5; turn++) {
+                    compute(2 * ms);
+                    sleep_microseconds(10);
+                }
+            },
+            90);
         yield_until([&] {
             SchedulerGuard guard;
             return (busy.state & SS_TH_TERMINATE2) != 0;

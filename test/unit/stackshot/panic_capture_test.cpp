@@ -155,7 +155,6 @@ TEST_CASE("a panic's capture shows that it is one, and no flag that was not met"
 
 TEST_CASE("in memory of any size a panic's capture is sound, or it says that it does not fit") {
     Stopped stopped;
-    std::optional<std::uint64_t> before;
     // From too little for anything, over plain and few threads, plain, to compressed.
     std::vector<std::uint64_t> kinds;
     for (std::size_t size = 0; size < 700'000; size += size < 150'000 ? 509 : 10'007) {
