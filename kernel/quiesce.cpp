@@ -174,13 +174,15 @@ StoppedForGood Quiesce::stop_for_panic(const stackshot::Registers& entry, bool i
     machine::send_stop(others);
     machine::send_event();
     const std::uint64_t start = machine::absolute_time();
+    std::uint64_t may_stop = start;
     for (CpuMask left = others; left != 0;) {
         machine::wait_for_event();
         left = others & ~parked_.load(std::memory_order_acquire);
-        // A CPU that works on the body looks up now and then only.
-        const bool working = body != nullptr && (left & body->working()) != 0;
-        if (machine::absolute_time() - start >=
-            (working ? timeouts_.progress : timeouts_.acknowledge))
+        // A CPU that works on the body looks up now and then only, and stops when it has left.
+        const std::uint64_t now = machine::absolute_time();
+        if (body != nullptr && (left & body->working()) != 0 && now - start < timeouts_.progress)
+            may_stop = now;
+        else if (now - may_stop >= timeouts_.acknowledge)
             break;
     }
     silent_ = machine::online_cpus() & ~bit_of(self) & ~parked_.load(std::memory_order_acquire);

@@ -96,7 +96,8 @@ class Quiesce {
     /// walked from, `interrupted` as in stackshot::StackFacts. The first caller wins: another CPU
     /// that calls this does not return, the same CPU gets the same answer again.
     ///
-    /// CPUs have the ack timeout to stop, those that work on the body the progress timeout.
+    /// CPUs have the ack timeout to stop; those that work on the body have it when they have left,
+    /// for which they have the progress timeout.
     StoppedForGood stop_for_panic(const stackshot::Registers& entry, bool interrupted);
 
     /// Halts this CPU if another one panics; the caller's call is then its position. Every
