@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -33,6 +34,14 @@ class BootArguments {
     /// The index of the value among `names`.
     std::size_t choice(std::string_view key, std::span<const std::string_view> names,
                        std::size_t fallback);
+    /// The entry of `table` whose `name` is the value; the first one if there is no value.
+    template <typename Entry, std::size_t size>
+    const Entry& entry(std::string_view key, const std::array<Entry, size>& table) {
+        std::array<std::string_view, size> names;
+        for (std::size_t index = 0; index < size; index++)
+            names[index] = table[index].name;
+        return table[choice(key, names, 0)];
+    }
 
     /// Complains of every word no reader has asked for: a mistyped key does nothing silently.
     void complain_of_unused();

@@ -119,12 +119,11 @@ std::atomic<CpuMask> ready{0};
 
 void panic_with_others(void*) {
     const CpuMask all = machine::online_cpus();
-    const bool enabled = machine::interrupts_disable();
+    machine::interrupts_disable();
     ready.fetch_or(bit_of(machine::current_cpu()));
     while (ready.load() != all) {
     }
     panic("on purpose, all at once");
-    machine::interrupts_restore(enabled);
 }
 /// All CPUs at a time.
 [[gnu::noinline]] void panic_everywhere() {
@@ -171,10 +170,7 @@ constexpr std::array places = {
 }  // namespace
 
 void panic_test(Verdict& verdict) {
-    std::array<std::string_view, places.size()> names;
-    for (std::size_t i = 0; i < places.size(); i++)
-        names[i] = places[i].name;
-    places[boot_arguments().choice("panic.in", names, 0)].panic();
+    boot_arguments().entry("panic.in", places).panic();
     verdict.fail("there was no panic");
 }
 

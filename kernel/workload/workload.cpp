@@ -31,10 +31,7 @@ constexpr std::array workloads = {
 }  // namespace
 
 void start_workload(BootArguments& arguments) {
-    std::array<std::string_view, workloads.size()> names;
-    for (std::size_t index = 0; index < names.size(); index++)
-        names[index] = workloads[index].name;
-    const Workload& chosen = workloads[arguments.choice("workload", names, 0)];
+    const Workload& chosen = arguments.entry("workload", workloads);
     workload::Size size;
     size.tasks = static_cast<std::uint32_t>(arguments.number("tasks", 0, 0, 10'000));
     size.threads = static_cast<std::uint32_t>(arguments.number("threads", 0, 0, 10'000));

@@ -400,7 +400,8 @@ TEST_CASE("a panic stops CPUs that run, that are stopped, that stop others and t
 
 namespace {
 
-/// A body that CPU 1 is to be waited for in when CPU 0 panics: it leaves `late` behind that.
+/// A body that CPU 1 is to be waited for in when CPU 0 panics: it leaves `late` behind that, and
+/// stops somewhat later still.
 struct BodyWithWorker final : stackshot::TrapBody {
     BodyWithWorker(World& stopped, std::chrono::nanoseconds lateness)
         : world(stopped), late(lateness) {}
@@ -422,6 +423,7 @@ struct BodyWithWorker final : stackshot::TrapBody {
             std::this_thread::yield();
         std::this_thread::sleep_for(late);
         inside = false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
         world.quiesce.park_if_panicking();
     }
     void panic(CpuIndex cpu) override { panicked.fetch_or(bit_of(cpu)); }
@@ -438,11 +440,14 @@ struct BodyWithWorker final : stackshot::TrapBody {
 
 }  // namespace
 
-TEST_CASE("a panic ends the body of a stop, and CPUs have the progress timeout to leave it") {
+TEST_CASE(
+    "a panic ends the body of a stop, and CPUs have the progress timeout to leave it, then the ack "
+    "timeout to stop") {
     const bool in_time = GENERATE(true, false);
-    World world(3, 5 * ms);
-    world.quiesce.set_timeouts({5 * ms, in_time ? 60'000 * ms : 10 * ms});
-    BodyWithWorker body(world, std::chrono::milliseconds(in_time ? 50 : 500));
+    World world(3, 300 * ms);
+    world.quiesce.set_timeouts({300 * ms, in_time ? 60'000 * ms : 10 * ms});
+    // Longer than both the ack timeout and, in the second case, the two together.
+    BodyWithWorker body(world, std::chrono::milliseconds(in_time ? 400 : 1500));
     stop_machine::run_cpus(3, [&](CpuIndex cpu) {
         if (cpu == 0)
             world.quiesce.stop(body, entry);
