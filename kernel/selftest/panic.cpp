@@ -54,20 +54,22 @@ void overflow_stack() {
     sleep_milliseconds(1000);
 }
 
-void sleep_long(void*) {
-    sleep_milliseconds(100);
+[[noreturn]] void sleep_always(void*) {
+    for (;;)
+        sleep_milliseconds(20);
 }
 
 /// The timer's interrupt finds a thread to wake that does not wait, and holds the scheduler lock.
 [[gnu::noinline]] void panic_in_timer() {
-    auto thread = thread_create(kernel_task(), "sleeper", sleep_long, nullptr);
+    auto thread = thread_create(kernel_task(), "sleeper", sleep_always, nullptr);
     if (!thread.ok())
         return;
     thread_start(*thread.value());
-    sleep_milliseconds(20);
-    {
-        SchedulerGuard guard;
-        thread.value()->state = 0;
+    for (bool sleeps = false; !sleeps; sleep_milliseconds(1)) {
+        const SchedulerGuard guard;
+        sleeps = thread.value()->state == SS_TH_WAIT;
+        if (sleeps)
+            thread.value()->state = 0;
     }
     sleep_milliseconds(1000);
 }
