@@ -96,7 +96,7 @@ class Definition {
     }
     static constexpr std::uint8_t force_structure = 2, merge = 4;
 
-    /// libkdd takes a definition of a single field under another id, where nobody finds it.
+    /// libkdd knows such a type by the name of its field.
     bool is_single() const { return field_count() == 1 && !any_field(force_structure); }
 
     /// What keeps it from describing anything, or nothing.
@@ -309,7 +309,10 @@ class Decoder {
             problem(base + item.offset, item.number, *why);
             return;
         }
-        if (defined_.contains(definition.id()) || (definition.is_single() && !options_.full))
+        // libkdd files a definition of a single field under the code of the field's type.
+        const bool misfiled = definition.is_single() && !options_.full;
+        const std::uint32_t id = misfiled ? definition.field(0).type : definition.id();
+        if (defined_.contains(id))
             return;
         if (options_.full && definition.has_field(tail_key)) {
             problem(base + item.offset, item.number, "a field has a name that is taken");
@@ -324,11 +327,12 @@ class Decoder {
         plan.shape = definition.any_field(Definition::merge) ? Shape::merged
                      : definition.is_single()                ? Shape::basic
                                                              : Shape::structure;
-        plan.key = PlannedKey(definition.name().substr(0, Field::max_key));
+        plan.key = PlannedKey(misfiled ? definition.field(0).key()
+                                       : definition.name().substr(0, Field::max_key));
         for (std::size_t i = 0; i < definition.field_count(); ++i) {
             const auto field = definition.field(i);
             if (field.count() != 0)
-                plan.fields.push_back(plan_field(definition.id(),
+                plan.fields.push_back(plan_field(id,
                                                  {.name = field.key(),
                                                   .type = static_cast<FieldType>(field.type),
                                                   .offset = field.offset,
@@ -343,7 +347,7 @@ class Decoder {
         std::stable_sort(
             plan.fields.begin(), plan.fields.end(),
             [](const FieldPlan& a, const FieldPlan& b) { return a.offset < b.offset; });
-        defined_.emplace(definition.id(), DefinedType{base + item.offset, std::move(plan)});
+        defined_.emplace(id, DefinedType{base + item.offset, std::move(plan)});
     }
 
     // Types.
@@ -363,8 +367,11 @@ class Decoder {
         const TypePlan& plan =
             find(array ? item.element_type : item.type, scope.base + item.offset);
         switch (plan.shape) {
-            case Shape::described:
             case Shape::type_definition:
+                if (array || !defines(scope))
+                    return plans_.plain_definition();
+                return Definition(item.payload).problem() ? plans_.find(unknown_type) : plan;
+            case Shape::described:
             case Shape::nested:
                 return !array && has_shape(scope, item, plan.shape) ? plan
                                                                     : plans_.find(unknown_type);
@@ -372,10 +379,9 @@ class Decoder {
                 return plan;
         }
     }
+    /// Whether type definitions are such here; for libkdd they are at the top only.
+    bool defines(const Scope& scope) const { return options_.full || scope.reader.depth() == 0; }
     bool has_shape(const Scope& scope, const Item& item, Shape shape) const {
-        if (shape == Shape::type_definition)
-            return (options_.full || scope.reader.depth() == 0) &&
-                   !Definition(item.payload).problem();
         if (shape == Shape::nested)
             return scope.level < max_nested_buffers && !root_key(item.payload).empty();
         return true;

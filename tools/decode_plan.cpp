@@ -138,6 +138,8 @@ DecodePlan::DecodePlan(const DecodeOptions& options) : index_(0x1060) {
         index_[type.id] = static_cast<std::uint16_t>(plans_.size());
         plans_.push_back(options.full ? plan_full_type(type, options) : plan_type(type, options));
     }
+    plain_definition_ = find(kcdata::KCDATA_TYPE_TYPEDEFINTION);
+    plain_definition_.shape = Shape::structure;
 }
 
 }  // namespace tools

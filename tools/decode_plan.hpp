@@ -76,12 +76,15 @@ class DecodePlan {
     const TypePlan& find(std::uint32_t type) const {
         return plans_[type < index_.size() ? index_[type] : 0];
     }
+    /// The plan of a TYPEDEFINTION where it is an item like any other.
+    const TypePlan& plain_definition() const { return plain_definition_; }
 
   private:
     /// The first is that of an unknown type.
     std::vector<TypePlan> plans_;
     /// By type. Item types are small numbers; those above are magics.
     std::vector<std::uint16_t> index_;
+    TypePlan plain_definition_;
 };
 
 }  // namespace tools

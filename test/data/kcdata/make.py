@@ -358,7 +358,7 @@ class Decoder:
         values = []
         for i in range(count):
             part = data[i * size:(i + 1) * size]
-            if kind and kind.shape in ('structure', 'merged'):
+            if kind and kind.shape in ('structure', 'merged', 'typedef'):
                 values.append(self.structure(kind, part))
             elif kind and kind.shape == 'basic':
                 field = kind.fields[0]
@@ -369,7 +369,7 @@ class Decoder:
         key = f'Type_{element:#x}'
         if kind and kind.shape == 'basic':
             key = kind.fields[0].key
-        elif kind and kind.shape in ('structure', 'merged'):
+        elif kind and kind.shape in ('structure', 'merged', 'typedef'):
             key = kind.key
         self.put(parent, key, values)
 
@@ -377,7 +377,7 @@ class Decoder:
         kind = self.find(number)
         shape = kind.shape if kind else 'opaque'
         if shape == 'typedef' and not top:
-            shape = 'opaque'
+            shape = 'structure'
         if shape == 'basic':
             field = kind.fields[0]
             value = self.value(field.read_as, field.offset, field.count, payload)
@@ -421,10 +421,13 @@ class Decoder:
         single = len(fields) == 1 and not flags_seen & 2
         self.put(parent, f'typedef[{fields[0].key if single else name}]',
                  {'typeID': number, 'numOfFields': count, 'name': name, 'fields': lines})
-        if not single and number not in self.defined:
+        # libkdd files a single field under the code of its own type.
+        if single:
+            number, name = SUBTYPES.index(fields[0].kind), fields[0].key
+        if number not in self.defined:
             kind = self.defined[number] = Type(number, name)
             kind.key, kind.fields = name, fields
-            kind.shape = 'merged' if flags_seen & 4 else 'structure'
+            kind.shape = 'basic' if single else 'merged' if flags_seen & 4 else 'structure'
 
 
 # The texts that the table alone determines.
