@@ -73,20 +73,17 @@ int capture(Options& options) {
 
 }  // namespace
 
-void add_capture_command(CLI::App& app, Action& action) {
+void add_capture_command(CommandLine& line) {
     auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("capture", summary);
-    verb->add_option("LINE", options->place,
-                     "A terminal device (/dev/ttyUSB0), the path of a Unix socket (or unix:PATH), "
-                     "tcp:HOST:PORT, or - for standard input")
-        ->type_name("")
-        ->required();
-    add_reception_options(*verb, options->reception);
-    verb->add_option("--baud", options->baud, "Speed of a terminal device in bits a second")
-        ->type_name("N")
-        ->capture_default_str();
-    verb->footer(std::string(details) + exit_status_help);
-    verb->callback([options, &action] { action = [options] { return capture(*options); }; });
+    Verb verb = line.verb("capture", summary);
+    verb.argument("LINE", options->place,
+                  "A terminal device (/dev/ttyUSB0), the path of a Unix socket (or unix:PATH), "
+                  "tcp:HOST:PORT, or - for standard input");
+    add_reception_options(verb, options->reception);
+    verb.option("--baud", "N", options->baud, "Speed of a terminal device in bits a second")
+        .show_default();
+    verb.details(details);
+    verb.action([options] { return capture(*options); });
 }
 
 }  // namespace tools

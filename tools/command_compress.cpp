@@ -113,24 +113,22 @@ int compress_file(const Options& options) {
 
 }  // namespace
 
-void add_compress_command(CLI::App& app, Action& action) {
+void add_compress_command(CommandLine& line) {
     auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("compress", summary);
-    add_input_options(*verb, options->input);
-    verb->add_option("-o,--output", options->output, "The buffer; - is standard output")
-        ->type_name("FILE")
-        ->capture_default_str();
-    CLI::Option* level = verb->add_option("--level", options->level,
-                                          "From 0, not smaller, to 9, smallest and slowest")
-                             ->type_name("N")
-                             ->check(CLI::Range(0, 9).description(""))
-                             ->capture_default_str();
-    verb->add_flag("--xnu", options->xnu,
-                   "XNU's parameters: little memory, and every item flushed, so that a buffer that "
-                   "was cut off can be read up to there")
-        ->excludes(level);
-    verb->footer(std::string(details) + exit_status_help);
-    verb->callback([options, &action] { action = [options] { return compress_file(*options); }; });
+    Verb verb = line.verb("compress", summary);
+    add_input_options(verb, options->input);
+    verb.option("-o,--output", "FILE", options->output, "The buffer; - is standard output")
+        .show_default();
+    const Option level = verb.option("--level", "N", options->level,
+                                     "From 0, not smaller, to 9, smallest and slowest")
+                             .range(0, 9)
+                             .show_default();
+    verb.flag("--xnu", options->xnu,
+              "XNU's parameters: little memory, and every item flushed, so that a buffer that "
+              "was cut off can be read up to there")
+        .excludes(level);
+    verb.details(details);
+    verb.action([options] { return compress_file(*options); });
 }
 
 }  // namespace tools

@@ -95,19 +95,19 @@ int decode_file(const Options& options) {
 
 }  // namespace
 
-void add_decode_command(CLI::App& app, Action& action) {
+void add_decode_command(CommandLine& line) {
     auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("decode", summary);
-    add_input_options(*verb, options->input);
-    verb->add_flag("--compact", options->compact, "Each document on one line");
-    verb->add_flag("--lines", options->lines, "Each container on one line (NDJSON)");
-    verb->add_flag("--full", options->decode.full,
-                   "XNU's names and types in place of libkdd's, and nothing left out");
-    verb->add_flag("--names", options->decode.names, "Flags and enumerations by name");
-    verb->add_flag("--strict", options->strict,
-                   "Print nothing, and fail, if anything is wrong with the input");
-    verb->footer(std::string(details) + exit_status_help);
-    verb->callback([options, &action] { action = [options] { return decode_file(*options); }; });
+    Verb verb = line.verb("decode", summary);
+    add_input_options(verb, options->input);
+    verb.flag("--compact", options->compact, "Each document on one line");
+    verb.flag("--lines", options->lines, "Each container on one line (NDJSON)");
+    verb.flag("--full", options->decode.full,
+              "XNU's names and types in place of libkdd's, and nothing left out");
+    verb.flag("--names", options->decode.names, "Flags and enumerations by name");
+    verb.flag("--strict", options->strict,
+              "Print nothing, and fail, if anything is wrong with the input");
+    verb.details(details);
+    verb.action([options] { return decode_file(*options); });
 }
 
 }  // namespace tools

@@ -47,16 +47,14 @@ int decompress_file(const Options& options) {
 
 }  // namespace
 
-void add_decompress_command(CLI::App& app, Action& action) {
+void add_decompress_command(CommandLine& line) {
     auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("decompress", summary);
-    add_input_options(*verb, options->input);
-    verb->add_option("-o,--output", options->output, "The buffer; - is standard output")
-        ->type_name("FILE")
-        ->capture_default_str();
-    verb->footer(std::string(details) + exit_status_help);
-    verb->callback(
-        [options, &action] { action = [options] { return decompress_file(*options); }; });
+    Verb verb = line.verb("decompress", summary);
+    add_input_options(verb, options->input);
+    verb.option("-o,--output", "FILE", options->output, "The buffer; - is standard output")
+        .show_default();
+    verb.details(details);
+    verb.action([options] { return decompress_file(*options); });
 }
 
 }  // namespace tools

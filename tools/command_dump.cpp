@@ -100,19 +100,18 @@ int dump_file(const Options& options) {
 
 }  // namespace
 
-void add_dump_command(CLI::App& app, Action& action) {
+void add_dump_command(CommandLine& line) {
     auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("dump", summary);
-    add_input_options(*verb, options->input);
-    verb->add_flag("--json", options->json, "As text that encode makes the same bytes of");
-    verb->add_option("--type", options->type,
-                     "Only items, arrays and containers of this type: a name or a number")
-        ->type_name("TYPE");
-    verb->add_option("--offset", options->offset, "Only what ends behind this offset of the file")
-        ->type_name("BYTES");
-    verb->add_option("--limit", options->limit, "No more items than this")->type_name("COUNT");
-    verb->footer(std::string(details) + exit_status_help);
-    verb->callback([options, &action] { action = [options] { return dump_file(*options); }; });
+    Verb verb = line.verb("dump", summary);
+    add_input_options(verb, options->input);
+    verb.flag("--json", options->json, "As text that encode makes the same bytes of");
+    verb.option("--type", "TYPE", options->type,
+                "Only items, arrays and containers of this type: a name or a number");
+    verb.option("--offset", "BYTES", options->offset,
+                "Only what ends behind this offset of the file");
+    verb.option("--limit", "COUNT", options->limit, "No more items than this");
+    verb.details(details);
+    verb.action([options] { return dump_file(*options); });
 }
 
 }  // namespace tools

@@ -37,17 +37,14 @@ int encode_file(const Options& options) {
 
 }  // namespace
 
-void add_encode_command(CLI::App& app, Action& action) {
+void add_encode_command(CommandLine& line) {
     auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("encode", summary);
-    verb->add_option("FILE", options->file, "The text; - is standard input")
-        ->type_name("")
-        ->required();
-    verb->add_option("-o,--output", options->output, "The buffer; - is standard output")
-        ->type_name("FILE")
-        ->capture_default_str();
-    verb->footer(std::string(item_format) + "\n" + exit_status_help);
-    verb->callback([options, &action] { action = [options] { return encode_file(*options); }; });
+    Verb verb = line.verb("encode", summary);
+    verb.argument("FILE", options->file, "The text; - is standard input");
+    verb.option("-o,--output", "FILE", options->output, "The buffer; - is standard output")
+        .show_default();
+    verb.details(std::string(item_format) + "\n");
+    verb.action([options] { return encode_file(*options); });
 }
 
 }  // namespace tools

@@ -44,16 +44,14 @@ int extract(Options& options) {
 
 }  // namespace
 
-void add_extract_command(CLI::App& app, Action& action) {
+void add_extract_command(CommandLine& line) {
     auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("extract", summary);
-    verb->add_option("LOG", options->log, "The log, plain or gzip; - is standard input")
-        ->type_name("")
-        ->required();
-    add_output_option(*verb, options->reception);
-    verb->add_flag("--console", options->console, "Show the console text on standard error");
-    verb->footer(std::string(details) + exit_status_help);
-    verb->callback([options, &action] { action = [options] { return extract(*options); }; });
+    Verb verb = line.verb("extract", summary);
+    verb.argument("LOG", options->log, "The log, plain or gzip; - is standard input");
+    add_output_option(verb, options->reception);
+    verb.flag("--console", options->console, "Show the console text on standard error");
+    verb.details(details);
+    verb.action([options] { return extract(*options); });
 }
 
 }  // namespace tools

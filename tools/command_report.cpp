@@ -104,22 +104,20 @@ int report_file(Options& options) {
 
 }  // namespace
 
-void add_report_command(CLI::App& app, Action& action) {
+void add_report_command(CommandLine& line) {
     auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("report", summary);
-    add_input_options(*verb, options->input);
-    verb->add_option("--elf", options->elf,
-                     "The kernel it was taken from, for names and lines; used only if it has the "
-                     "capture's build-id [kernel.elf beside this program's build]")
-        ->type_name("FILE");
-    verb->add_flag("--brief", options->report.brief, "One line a thread, without stacks");
-    verb->add_flag("--addresses", options->report.addresses, "Show the address of each frame");
-    verb->add_option("--color", options->color, "auto, always or never")
-        ->type_name("WHEN")
-        ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
-        ->capture_default_str();
-    verb->footer(std::string(details) + exit_status_help);
-    verb->callback([options, &action] { action = [options] { return report_file(*options); }; });
+    Verb verb = line.verb("report", summary);
+    add_input_options(verb, options->input);
+    verb.option("--elf", "FILE", options->elf,
+                "The kernel it was taken from, for names and lines; used only if it has the "
+                "capture's build-id [kernel.elf beside this program's build]");
+    verb.flag("--brief", options->report.brief, "One line a thread, without stacks");
+    verb.flag("--addresses", options->report.addresses, "Show the address of each frame");
+    verb.option("--color", "WHEN", options->color, "auto, always or never")
+        .one_of({"auto", "always", "never"})
+        .show_default();
+    verb.details(details);
+    verb.action([options] { return report_file(*options); });
 }
 
 }  // namespace tools

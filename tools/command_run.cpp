@@ -141,52 +141,36 @@ int run(Options& options) {
 
 }  // namespace
 
-void add_run_command(CLI::App& app, Action& action) {
+void add_run_command(CommandLine& line) {
     auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("run", summary);
-    add_reception_options(*verb, options->reception);
-    verb->add_option("--smp", options->qemu.smp, "CPUs")
-        ->type_name("N")
-        ->check(CLI::Range(1u, 512u).description(""))
-        ->capture_default_str();
-    verb->add_option("--el", options->qemu.el, "Exception level the image is entered at, 1 or 2")
-        ->type_name("N")
-        ->check(CLI::Range(1u, 2u).description(""))
-        ->capture_default_str();
-    verb->add_option("--cpu", options->qemu.cpu, "cortex-a72, cortex-a76 or max")
-        ->type_name("CPU")
-        ->capture_default_str();
-    verb->add_option("--memory", options->qemu.memory, "RAM, as QEMU takes it: 128M, 4G")
-        ->type_name("SIZE")
-        ->capture_default_str();
-    verb->add_option("--image", options->qemu.image,
-                     "What to boot [kernel8.img beside this program's build]")
-        ->type_name("FILE");
-    verb->add_option("--workload", options->workload, "What the image works on [its default]")
-        ->type_name("NAME");
-    verb->add_flag("--compress", options->compress,
-                   "Let the image compress its captures: fewer bytes on the line");
-    verb->add_option("--append", options->append,
-                     "More boot arguments; they override those given otherwise")
-        ->type_name("ARGS");
-    verb->add_option("--delay", options->delay_ms,
-                     "Milliseconds the workload runs before the first capture")
-        ->type_name("MS")
-        ->capture_default_str();
-    verb->add_option("--icount", options->qemu.icount,
-                     "Count instructions instead of following the clock: each takes 2^N ns")
-        ->type_name("N")
-        ->check(CLI::Range(0u, 10u).description(""));
-    verb->add_option("--qemu", options->qemu.program, "The QEMU program")
-        ->type_name("FILE")
-        ->capture_default_str();
-    verb->add_option("--qemu-option", options->qemu.extra,
-                     "A further argument for QEMU; may be given several times")
-        ->type_name("ARG")
-        ->allow_extra_args(false);
-    verb->add_flag("-v,--verbose", options->verbose, "Print the QEMU command");
-    verb->footer(std::string(details) + exit_status_help);
-    verb->callback([options, &action] { action = [options] { return run(*options); }; });
+    Verb verb = line.verb("run", summary);
+    add_reception_options(verb, options->reception);
+    verb.option("--smp", "N", options->qemu.smp, "CPUs").range(1, 512).show_default();
+    verb.option("--el", "N", options->qemu.el, "Exception level the image is entered at, 1 or 2")
+        .range(1, 2)
+        .show_default();
+    verb.option("--cpu", "CPU", options->qemu.cpu, "cortex-a72, cortex-a76 or max").show_default();
+    verb.option("--memory", "SIZE", options->qemu.memory, "RAM, as QEMU takes it: 128M, 4G")
+        .show_default();
+    verb.option("--image", "FILE", options->qemu.image,
+                "What to boot [kernel8.img beside this program's build]");
+    verb.option("--workload", "NAME", options->workload, "What the image works on [its default]");
+    verb.flag("--compress", options->compress,
+              "Let the image compress its captures: fewer bytes on the line");
+    verb.option("--append", "ARGS", options->append,
+                "More boot arguments; they override those given otherwise");
+    verb.option("--delay", "MS", options->delay_ms,
+                "Milliseconds the workload runs before the first capture")
+        .show_default();
+    verb.option("--icount", "N", options->qemu.icount,
+                "Count instructions instead of following the clock: each takes 2^N ns")
+        .range(0, 10);
+    verb.option("--qemu", "FILE", options->qemu.program, "The QEMU program").show_default();
+    verb.option("--qemu-option", "ARG", options->qemu.extra,
+                "A further argument for QEMU; may be given several times");
+    verb.flag("-v,--verbose", options->verbose, "Print the QEMU command");
+    verb.details(details);
+    verb.action([options] { return run(*options); });
 }
 
 }  // namespace tools

@@ -81,17 +81,16 @@ int verify_file(const Options& options) {
 
 }  // namespace
 
-void add_verify_command(CLI::App& app, Action& action) {
+void add_verify_command(CommandLine& line) {
     auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("verify", summary);
-    add_input_options(*verb, options->input);
-    verb->add_option("--generation", options->generation, "How the padding must be told: 1, 2 or 3")
-        ->type_name("N")
-        ->check(CLI::Range(1, 3).description(""));
-    verb->add_flag("--strict", options->strict, "Check the rules marked with * too");
-    verb->add_flag("-q,--quiet", options->quiet, "Do not tell what was checked");
-    verb->footer(details + rule_list() + "\n" + exit_status_help);
-    verb->callback([options, &action] { action = [options] { return verify_file(*options); }; });
+    Verb verb = line.verb("verify", summary);
+    add_input_options(verb, options->input);
+    verb.option("--generation", "N", options->generation, "How the padding must be told: 1, 2 or 3")
+        .range(1, 3);
+    verb.flag("--strict", options->strict, "Check the rules marked with * too");
+    verb.flag("-q,--quiet", options->quiet, "Do not tell what was checked");
+    verb.details(details + rule_list() + "\n");
+    verb.action([options] { return verify_file(*options); });
 }
 
 }  // namespace tools

@@ -1,17 +1,13 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
-#include <functional>
 #include <string>
 
+#include "tools/command_line.hpp"
 #include "tools/input.hpp"
 #include "tools/reception.hpp"
 
 namespace tools {
-
-/// What the chosen command does once the whole command line is understood; returns the exit status.
-using Action = std::function<int()>;
 
 /// A file of captures that a verb reads.
 struct InputOptions {
@@ -22,22 +18,22 @@ struct InputOptions {
 };
 
 // Options that several verbs have.
-void add_output_option(CLI::App& verb, ReceptionOptions& options);
+void add_output_option(Verb& verb, ReceptionOptions& options);
 /// The argument FILE, and --max-size.
-void add_input_options(CLI::App& verb, InputOptions& options);
+void add_input_options(Verb& verb, InputOptions& options);
 /// The output option, and what else a live line needs.
-void add_reception_options(CLI::App& verb, ReceptionOptions& options);
+void add_reception_options(Verb& verb, ReceptionOptions& options);
 
-// Each adds its verb with options and help to `app`, and sets `action` when it is chosen.
-void add_run_command(CLI::App& app, Action& action);
-void add_capture_command(CLI::App& app, Action& action);
-void add_extract_command(CLI::App& app, Action& action);
-void add_decode_command(CLI::App& app, Action& action);
-void add_report_command(CLI::App& app, Action& action);
-void add_dump_command(CLI::App& app, Action& action);
-void add_encode_command(CLI::App& app, Action& action);
-void add_compress_command(CLI::App& app, Action& action);
-void add_decompress_command(CLI::App& app, Action& action);
-void add_verify_command(CLI::App& app, Action& action);
+// Each adds its verb, with its options, its help and what it does.
+void add_run_command(CommandLine& line);
+void add_capture_command(CommandLine& line);
+void add_extract_command(CommandLine& line);
+void add_decode_command(CommandLine& line);
+void add_report_command(CommandLine& line);
+void add_dump_command(CommandLine& line);
+void add_encode_command(CommandLine& line);
+void add_compress_command(CommandLine& line);
+void add_decompress_command(CommandLine& line);
+void add_verify_command(CommandLine& line);
 
 }  // namespace tools

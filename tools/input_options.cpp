@@ -2,16 +2,13 @@
 
 namespace tools {
 
-void add_input_options(CLI::App& verb, InputOptions& options) {
-    verb.add_option("FILE", options.file,
-                    "One or more kcdata buffers: plain, compressed, gzip or base64; - is standard "
-                    "input")
-        ->type_name("")
-        ->required();
-    verb.add_option("--max-size", options.max_size,
-                    "Refuse what has more bytes when unpacked; K, M, G may follow [4G]")
-        ->type_name("SIZE")
-        ->transform(CLI::AsSizeValue(false).description(""));
+void add_input_options(Verb& verb, InputOptions& options) {
+    verb.argument("FILE", options.file,
+                  "One or more kcdata buffers: plain, compressed, gzip or base64; - is standard "
+                  "input");
+    verb.option("--max-size", "SIZE", options.max_size,
+                "Refuse what has more bytes when unpacked; K, M, G may follow [4G]")
+        .size();
 }
 
 }  // namespace tools

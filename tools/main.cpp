@@ -24,25 +24,16 @@ int finished(int status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app{description, "stackshot"};
-    app.set_version_flag("--version", "stackshot " STACKSHOT_VERSION);
-    app.footer(std::string("\n") + tools::exit_status_help);
-    app.require_subcommand(1);
-    tools::Action action;
-    tools::add_run_command(app, action);
-    tools::add_capture_command(app, action);
-    tools::add_extract_command(app, action);
-    tools::add_decode_command(app, action);
-    tools::add_report_command(app, action);
-    tools::add_dump_command(app, action);
-    tools::add_encode_command(app, action);
-    tools::add_compress_command(app, action);
-    tools::add_decompress_command(app, action);
-    tools::add_verify_command(app, action);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        return finished(app.exit(error) == 0 ? tools::exit_complete : tools::exit_usage);
-    }
-    return finished(action());
+    tools::CommandLine line(description, "stackshot " STACKSHOT_VERSION);
+    tools::add_run_command(line);
+    tools::add_capture_command(line);
+    tools::add_extract_command(line);
+    tools::add_decode_command(line);
+    tools::add_report_command(line);
+    tools::add_dump_command(line);
+    tools::add_encode_command(line);
+    tools::add_compress_command(line);
+    tools::add_decompress_command(line);
+    tools::add_verify_command(line);
+    return finished(line.run(argc, argv));
 }

@@ -1,0 +1,92 @@
+#include "tools/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tools/failure.hpp"
+
+namespace tools {
+
+// A check's own description would stand in the help behind the value's name.
+
+Option& Option::show_default() {
+    option_->capture_default_str();
+    return *this;
+}
+
+Option& Option::range(unsigned lowest, unsigned highest) {
+    option_->check(CLI::Range(lowest, highest).description(""));
+    return *this;
+}
+
+Option& Option::one_of(std::initializer_list<const char*> values) {
+    option_->check(
+        CLI::IsMember(std::vector<std::string>(values.begin(), values.end())).description(""));
+    return *this;
+}
+
+Option& Option::size() {
+    option_->transform(CLI::AsSizeValue(false).description(""));
+    return *this;
+}
+
+Option& Option::excludes(const Option& other) {
+    option_->excludes(other.option_);
+    return *this;
+}
+
+void Verb::argument(const char* name, std::string& value, const char* help) {
+    app_->add_option(name, value, help)->type_name("")->required();
+}
+
+template <typename T>
+Option Verb::option(const char* names, const char* value_name, T& value, const char* help) {
+    CLI::Option* option = app_->add_option(names, value, help)->type_name(value_name);
+    option->allow_extra_args(false);
+    return Option(*option);
+}
+template Option Verb::option(const char*, const char*, int&, const char*);
+template Option Verb::option(const char*, const char*, unsigned&, const char*);
+template Option Verb::option(const char*, const char*, std::uint64_t&, const char*);
+template Option Verb::option(const char*, const char*, std::optional<unsigned>&, const char*);
+template Option Verb::option(const char*, const char*, std::string&, const char*);
+template Option Verb::option(const char*, const char*, std::vector<std::string>&, const char*);
+
+Option Verb::flag(const char* names, bool& value, const char* help) {
+    return Option(*app_->add_flag(names, value, help));
+}
+
+void Verb::details(const std::string& text) {
+    app_->footer(text + exit_status_help);
+}
+
+void Verb::action(Action action) {
+    app_->callback([chosen = chosen_, action = std::move(action)] { *chosen = action; });
+}
+
+CommandLine::CommandLine(const char* description, const char* version)
+    : app_(std::make_unique<CLI::App>(description, "stackshot")) {
+    app_->set_version_flag("--version", version);
+    app_->footer(std::string("\n") + exit_status_help);
+    app_->require_subcommand(1);
+}
+
+CommandLine::~CommandLine() = default;
+
+Verb CommandLine::verb(const char* name, const char* summary) {
+    return Verb(*app_->add_subcommand(name, summary), chosen_);
+}
+
+int CommandLine::run(int argc, char** argv) {
+    try {
+        app_->parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app_->exit(error) == 0 ? exit_complete : exit_usage;
+    }
+    return chosen_();
+}
+
+}  // namespace tools
