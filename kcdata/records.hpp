@@ -304,4 +304,33 @@ inline constexpr std::uint32_t SS_TH_TERMINATE = 0x10;
 inline constexpr std::uint32_t SS_TH_TERMINATE2 = 0x20;
 inline constexpr std::uint32_t SS_TH_IDLE = 0x80;
 
+// thread_waitinfo_v2::wait_type: what a thread waits for. Those this kernel has.
+inline constexpr std::uint8_t kThreadWaitNone = 0x0;
+inline constexpr std::uint8_t kThreadWaitKernelMutex = 0x1;
+inline constexpr std::uint8_t kThreadWaitPortReceive = 0x2;
+inline constexpr std::uint8_t kThreadWaitPortSend = 0x4;
+inline constexpr std::uint8_t kThreadWaitSemaphore = 0x6;
+inline constexpr std::uint8_t kThreadWaitKernelRWLockRead = 0x7;
+inline constexpr std::uint8_t kThreadWaitKernelRWLockWrite = 0x8;
+inline constexpr std::uint8_t kThreadWaitKernelRWLockUpgrade = 0x9;
+inline constexpr std::uint8_t kThreadWaitPThreadCondVar = 0xe;
+inline constexpr std::uint8_t kThreadWaitParkedWorkQueue = 0xf;
+inline constexpr std::uint8_t kThreadWaitSleepWithInheritor = 0x12;
+
+// thread_waitinfo_v2::wait_flags.
+inline constexpr std::uint32_t STACKSHOT_WAITINFO_FLAGS_SPECIALREPLY = 0x1;
+
+// thread_waitinfo_v2::owner, where it is nobody's id. Those this kernel has.
+inline constexpr std::uint64_t STACKSHOT_WAITOWNER_KERNEL = ~std::uint64_t{1};
+inline constexpr std::uint64_t STACKSHOT_WAITOWNER_PORT_LOCKED = ~std::uint64_t{2};
+inline constexpr std::uint64_t STACKSHOT_WAITOWNER_INTRANSIT = ~std::uint64_t{4};
+inline constexpr std::uint64_t STACKSHOT_WAITOWNER_MTXSPIN = ~std::uint64_t{5};
+
+// thread_turnstileinfo_v2::turnstile_flags.
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_UNKNOWN = 0x01;
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_LOCKED_WAITQ = 0x02;
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_THREAD = 0x08;
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_BLOCKED_ON_TASK = 0x10;
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_HELD_IPLOCK = 0x20;
+
 }  // namespace kcdata

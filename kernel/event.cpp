@@ -5,7 +5,7 @@ namespace kernel {
 WaitResult Event::wait_until(std::uint64_t deadline) {
     CHECK(machine::interrupts_enabled());
     SchedulerGuard guard;
-    return set_ ? WaitResult::THREAD_AWAKENED : waiters_.wait(guard, this, deadline);
+    return set_ ? WaitResult::THREAD_AWAKENED : waiters_.wait(guard, {.event = this}, deadline);
 }
 
 void Event::wait() {

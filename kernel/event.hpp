@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernel/wait_queue.hpp"
+#include "kernel/turnstile.hpp"
 
 namespace kernel {
 
@@ -21,7 +21,7 @@ class Event {
 
   private:
     bool set_ = false;
-    WaitQueue waiters_{};
+    Turnstile waiters_{};
 };
 
 }  // namespace kernel

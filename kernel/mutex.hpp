@@ -1,11 +1,12 @@
 #pragma once
 
-#include "kernel/wait_queue.hpp"
+#include "kernel/turnstile.hpp"
 
 namespace kernel {
 
 /// A lock that is waited for by blocking. It is handed over: unlock() makes the first waiter the
-/// owner. Thread context, interrupts on; its owner gives it back.
+/// owner. The owner inherits the priority of the waiters. Thread context, interrupts on; its owner
+/// gives it back.
 class Mutex {
   public:
     constexpr Mutex() = default;
@@ -19,11 +20,14 @@ class Mutex {
     void unlock();
 
     /// Who owns it, for a reader in a stop.
-    Thread* owner() const { return owner_; }
+    Thread* owner() const { return turnstile_.inheritor(); }
 
   private:
-    Thread* owner_ = nullptr;
-    WaitQueue waiters_{};
+    friend class Condition;
+    void lock(SchedulerGuard&);
+    void unlock(SchedulerGuard&);
+
+    Turnstile turnstile_{};
 };
 
 /// Owns a Mutex for as long as it lives.

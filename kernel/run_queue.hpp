@@ -21,23 +21,28 @@ class RunQueue {
     /// Behind all threads of its priority.
     void push_back(Thread& thread) {
         queue_of(thread).push_back(thread);
-        mark(thread.priority);
+        mark(thread.sched_pri);
     }
     /// In front of all threads of its priority.
     void push_front(Thread& thread) {
         queue_of(thread).push_front(thread);
-        mark(thread.priority);
+        mark(thread.sched_pri);
     }
     /// Takes out the first thread of the highest priority; null if there is none.
     Thread* pop() {
         const int priority = highest_priority();
         if (priority < 0)
             return nullptr;
-        ThreadQueue& queue = queues_[static_cast<std::size_t>(priority)];
-        Thread* const thread = queue.pop_front();
-        if (queue.empty())
-            occupied_[static_cast<std::size_t>(priority) / 64] &= ~bit_of(priority);
+        Thread* const thread = queues_[static_cast<std::size_t>(priority)].first();
+        remove(*thread);
         return thread;
+    }
+    /// `thread` is in this queue, and has the priority it was put in with.
+    void remove(Thread& thread) {
+        ThreadQueue& queue = queue_of(thread);
+        queue.remove(thread);
+        if (queue.empty())
+            occupied_[static_cast<std::size_t>(thread.sched_pri) / 64] &= ~bit_of(thread.sched_pri);
     }
 
   private:
@@ -45,7 +50,7 @@ class RunQueue {
 
     static std::uint64_t bit_of(int priority) { return std::uint64_t{1} << (priority % 64); }
     ThreadQueue& queue_of(const Thread& thread) {
-        return queues_[static_cast<std::size_t>(thread.priority)];
+        return queues_[static_cast<std::size_t>(thread.sched_pri)];
     }
     void mark(int priority) {
         occupied_[static_cast<std::size_t>(priority) / 64] |= bit_of(priority);

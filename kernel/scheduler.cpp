@@ -1,12 +1,14 @@
 #include "kernel/scheduler.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <utility>
 
 #include "kernel/absolute_time.hpp"
 #include "kernel/cpu.hpp"
 #include "kernel/run_queue.hpp"
-#include "kernel/wait_queue.hpp"
+#include "kernel/turnstile.hpp"
 
 namespace kernel {
 namespace {
@@ -45,7 +47,7 @@ void switch_to(Cpu& cpu, Thread& next) {
         previous.runnable_time += now - previous.unblocked_time;
 
     cpu.current = &next;
-    cpu.claimed_priority = next.priority;
+    cpu.claimed_priority = next.sched_pri;
     cpu.reschedule.store(false, std::memory_order_relaxed);
     cpu.dispatch_time = now;
     next.last_cpu = machine::current_cpu();
@@ -60,7 +62,7 @@ void switch_to(Cpu& cpu, Thread& next) {
 /// the thread's; the thread's last one if there are several. no_cpu: it has to wait its turn.
 CpuIndex choose_cpu(const Thread& thread) {
     CpuIndex best = no_cpu;
-    int lowest = thread.priority;
+    int lowest = thread.sched_pri;
     const auto consider = [&](CpuIndex cpu) {
         if (const int priority = cpu_at(cpu).claimed_priority; priority < lowest) {
             best = cpu;
@@ -71,6 +73,22 @@ CpuIndex choose_cpu(const Thread& thread) {
         consider(thread.last_cpu);
     for_each_cpu(scheduled_cpus, consider);
     return best;
+}
+
+/// Makes `cpu` look for a thread of `priority`.
+void call(CpuIndex index, int priority) {
+    Cpu& cpu = cpu_at(index);
+    cpu.claimed_priority = priority;
+    // Already set: an interrupt is on its way, or under way on this very CPU.
+    if (!cpu.reschedule.exchange(true, std::memory_order_relaxed))
+        machine::send_reschedule(index);
+}
+
+/// Makes a CPU that runs less look for `thread`, which is in the run queue.
+void call_cpu_for(const Thread& thread) {
+    const CpuIndex chosen = choose_cpu(thread);
+    if (chosen != no_cpu)
+        call(chosen, thread.sched_pri);
 }
 
 }  // namespace
@@ -88,7 +106,7 @@ void adopt_idle_thread(SchedulerGuard&, Thread& idle) {
     Cpu& cpu = this_cpu();
     CHECK(cpu.current == nullptr);
     idle.state = SS_TH_RUN | SS_TH_IDLE;
-    idle.priority = idle.base_priority = IDLEPRI;
+    idle.base_pri = idle.sched_pri = IDLEPRI;
     idle.last_cpu = machine::current_cpu();
     cpu.current = cpu.idle = &idle;
     cpu.dispatch_time = idle.unblocked_time = idle.last_made_runnable_time =
@@ -121,19 +139,17 @@ void block(SchedulerGuard&) {
     switch_to(cpu, next != nullptr ? *next : *cpu.idle);
 }
 
-WaitResult wait(SchedulerGuard& guard, std::uint64_t event, std::uint64_t deadline,
-                bool uninterruptible) {
+void assert_wait(SchedulerGuard&, const WaitFor& what, std::uint64_t deadline) {
     Cpu& cpu = this_cpu();
     Thread& self = *cpu.current;
-    self.wait_event = event;
-    self.state = (self.state & ~SS_TH_RUN) | SS_TH_WAIT | (uninterruptible ? SS_TH_UNINT : 0u);
+    self.wait_event = std::bit_cast<std::uint64_t>(what.event);
+    self.block_hint = what.block_hint;
+    self.state = (self.state & ~SS_TH_RUN) | SS_TH_WAIT | (what.uninterruptible ? SS_TH_UNINT : 0u);
     if (deadline != no_deadline) {
         self.deadline = deadline;
         self.deadline_cpu = machine::current_cpu();
         cpu.deadlines.insert(self);
     }
-    block(guard);
-    return self.wait_result;
 }
 
 void unblock(SchedulerGuard&, Thread& thread, WaitResult result) {
@@ -143,20 +159,32 @@ void unblock(SchedulerGuard&, Thread& thread, WaitResult result) {
         thread.deadline = no_deadline;
     }
     thread.wait_event = 0;
-    thread.wait_queue = nullptr;
+    thread.block_hint = kcdata::kThreadWaitNone;
+    // Release: as where it is set, in Turnstile::wait().
+    std::atomic_ref(thread.turnstile).store(nullptr, std::memory_order_release);
     thread.wait_result = result;
     thread.state = (thread.state & ~(SS_TH_WAIT | SS_TH_UNINT)) | SS_TH_RUN;
     thread.unblocked_time = thread.last_made_runnable_time = machine::absolute_time();
     run_queue.push_back(thread);
+    call_cpu_for(thread);
+}
 
-    const CpuIndex chosen = choose_cpu(thread);
-    if (chosen == no_cpu)
-        return;
-    Cpu& cpu = cpu_at(chosen);
-    cpu.claimed_priority = thread.priority;
-    // Already set: an interrupt is on its way, or under way on this very CPU.
-    if (!cpu.reschedule.exchange(true, std::memory_order_relaxed))
-        machine::send_reschedule(chosen);
+void set_sched_pri(SchedulerGuard&, Thread& thread, std::int16_t priority) {
+    if ((thread.state & SS_TH_RUN) == 0) {
+        thread.sched_pri = priority;
+    } else if (thread.last_cpu != no_cpu && cpu_at(thread.last_cpu).current == &thread) {
+        thread.sched_pri = priority;
+        Cpu& cpu = cpu_at(thread.last_cpu);
+        if (run_queue.highest_priority() > priority)
+            call(thread.last_cpu, run_queue.highest_priority());
+        else
+            cpu.claimed_priority = priority;
+    } else {
+        run_queue.remove(thread);
+        thread.sched_pri = priority;
+        run_queue.push_back(thread);
+        call_cpu_for(thread);
+    }
 }
 
 void yield() {
@@ -164,7 +192,7 @@ void yield() {
     Cpu& cpu = this_cpu();
     Thread& self = *cpu.current;
     CHECK(&self != cpu.idle);
-    if (run_queue.highest_priority() < self.priority)
+    if (run_queue.highest_priority() < self.sched_pri)
         return;
     run_queue.push_back(self);
     switch_to(cpu, *run_queue.pop());
@@ -178,9 +206,10 @@ void timer_interrupt() {
     const std::uint64_t now = machine::absolute_time();
     for (Thread* thread = cpu.deadlines.first(); thread != nullptr && thread->deadline <= now;
          thread = cpu.deadlines.first()) {
-        if (thread->wait_queue != nullptr)
-            thread->wait_queue->expire(guard, *thread);
-        unblock(guard, *thread, WaitResult::THREAD_TIMED_OUT);
+        if (thread->turnstile != nullptr)
+            thread->turnstile->expire(guard, *thread);
+        else
+            unblock(guard, *thread, WaitResult::THREAD_TIMED_OUT);
     }
     if (cpu.quantum_end <= now) {
         start_quantum(cpu, now);
@@ -198,13 +227,13 @@ void preempt() {
     Thread& current = *cpu.current;
     const int highest = run_queue.highest_priority();
     const bool expired = std::exchange(cpu.quantum_expired, false);
-    if (highest > current.priority || (expired && highest == current.priority)) {
+    if (highest > current.sched_pri || (expired && highest == current.sched_pri)) {
         if (&current != cpu.idle)
             expired ? run_queue.push_back(current) : run_queue.push_front(current);
         switch_to(cpu, *run_queue.pop());
     } else {
         cpu.reschedule.store(false, std::memory_order_relaxed);
-        cpu.claimed_priority = current.priority;
+        cpu.claimed_priority = current.sched_pri;
     }
 }
 

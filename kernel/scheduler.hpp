@@ -36,18 +36,22 @@ void adopt_idle_thread(SchedulerGuard&, Thread& idle);
 /// What an idle thread does. Interrupts on or off.
 [[noreturn]] void idle();
 
-/// Blocks the calling thread until unblock(), or until `deadline`; `event` says what it waits for.
-/// The lock is held on return, but not all the time. Thread context.
-WaitResult wait(SchedulerGuard&, std::uint64_t event, std::uint64_t deadline, bool uninterruptible);
+/// The calling thread waits from now on, until unblock() or until `deadline` (absolute time):
+/// block() is to follow. Thread context.
+void assert_wait(SchedulerGuard&, const WaitFor& what, std::uint64_t deadline = no_deadline);
 /// Makes a thread that waits, or was never started, ready to run. Any context but a stop.
 void unblock(SchedulerGuard&, Thread& thread, WaitResult result);
+/// Changes what a thread is scheduled at. For turnstiles only: what a thread inherits is counted
+/// there. Any context but a stop.
+void set_sched_pri(SchedulerGuard&, Thread& thread, std::int16_t priority);
 /// Lets the threads of the same priority that are ready run first. Thread context.
 void yield();
 
 /// What a thread that has never run begins with, the scheduler lock held: gives it back and unmasks
 /// interrupts.
 void begin_thread();
-/// Switches away from the calling thread, which has said in its state why it is not to run.
+/// Switches away from the calling thread, which has said in its state why it is not to run. The
+/// lock is held on return, but not all the time.
 void block(SchedulerGuard&);
 
 // Interrupts. Called by the handlers of this CPU, interrupts off.

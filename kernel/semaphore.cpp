@@ -6,7 +6,8 @@ WaitResult Semaphore::wait_until(std::uint64_t deadline) {
     CHECK(machine::interrupts_enabled());
     SchedulerGuard guard;
     if (count_ == 0)
-        return waiters_.wait(guard, this, deadline);
+        return waiters_.wait(guard, {.event = this, .block_hint = kcdata::kThreadWaitSemaphore},
+                             deadline);
     --count_;
     return WaitResult::THREAD_AWAKENED;
 }

@@ -2,14 +2,16 @@
 
 #include <cstdint>
 
-#include "kernel/wait_queue.hpp"
+#include "kernel/turnstile.hpp"
 
 namespace kernel {
 
 /// A counting semaphore. A signal goes to the first waiter, if there is one.
 class Semaphore {
   public:
-    constexpr explicit Semaphore(std::uint32_t count = 0) : count_(count) {}
+    /// `owner_pid`: the task it belongs to, by default kernel_task.
+    constexpr explicit Semaphore(std::uint32_t count = 0, std::int32_t owner_pid = 0)
+        : count_(count), waiters_(owner_pid) {}
     Semaphore(const Semaphore&) = delete;
     Semaphore& operator=(const Semaphore&) = delete;
 
@@ -21,7 +23,7 @@ class Semaphore {
 
   private:
     std::uint32_t count_;
-    WaitQueue waiters_{};
+    Turnstile waiters_;
 };
 
 }  // namespace kernel

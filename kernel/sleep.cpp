@@ -11,9 +11,8 @@ void sleep_until(std::uint64_t deadline) {
     CHECK(machine::interrupts_enabled());
     SchedulerGuard guard;
     // As in XNU, a thread that waits for nothing but time waits for the function that does it.
-    const auto event = std::bit_cast<std::uint64_t>(&sleep_until);
-    const WaitResult result = scheduler::wait(guard, event, deadline, false);
-    CHECK(result == WaitResult::THREAD_TIMED_OUT);
+    scheduler::assert_wait(guard, {.event = std::bit_cast<const void*>(&sleep_until)}, deadline);
+    scheduler::block(guard);
 }
 
 void sleep_microseconds(std::uint64_t microseconds) {

@@ -363,8 +363,8 @@ kern_return KernelSystem::thread_facts(Quiesced&, ThreadRef ref, stackshot::Thre
     facts.ss_flags = 0;
     facts.state = thread.state;
     facts.sched_flags = 0;
-    facts.base_priority = thread.base_priority;
-    facts.sched_priority = thread.priority;
+    facts.base_priority = thread.base_pri;
+    facts.sched_priority = thread.sched_pri;
     facts.last_cpu = thread.last_cpu;
     facts.previous = static_cast<ThreadRef>(address_of(thread.task_link.previous));
     facts.next = static_cast<ThreadRef>(address_of(thread.task_link.next));

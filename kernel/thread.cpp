@@ -1,22 +1,22 @@
 #include "kernel/thread.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "kernel/format_text.hpp"
 #include "kernel/heap.hpp"
+#include "kernel/ipc_port.hpp"
 #include "kernel/scheduler.hpp"
 #include "kernel/sleep.hpp"
 #include "kernel/task.hpp"
-#include "kernel/wait_queue.hpp"
+#include "kernel/turnstile.hpp"
 
 namespace kernel {
 namespace {
 
 constinit std::uint64_t last_thread_id = 0;
 constinit ThreadQueue terminated_threads;
-constinit WaitQueue terminate_daemon;
+constinit Turnstile terminate_daemon;
 
 /// Ended threads are taken apart in batches, this often.
 constexpr std::uint64_t terminate_interval_milliseconds = 20;
@@ -40,16 +40,20 @@ void thread_main(void* argument) {
 void reap(Thread& thread) {
     Task& task = *thread.task;
     const KernelStack stack = thread.stack;
+    Port* reply_port = nullptr;
     bool joined = false;
     bool last = false;
     {
         SchedulerGuard guard;
         last = task_remove_thread(guard, task, thread);
         thread.reaped = true;
+        // A joiner may free the thread as soon as the lock is free.
+        reply_port = thread.special_reply_port;
         joined = !thread.joinable;
     }
     // Not before: a stop walks the stacks of all threads that are listed.
     free_kernel_stack(stack);
+    release_special_reply_port(reply_port);
     if (joined)
         heap::destroy(&thread);
     if (last)
@@ -72,7 +76,7 @@ kcdata::Result<Thread*> thread_create(Task& task, const char* name, ThreadEntry 
     std::memcpy(thread->name, name, std::min(std::strlen(name), Thread::max_name));
     thread->entry = entry;
     thread->argument = argument;
-    thread->base_priority = thread->priority = static_cast<std::int16_t>(options.priority);
+    thread->base_pri = thread->sched_pri = static_cast<std::int16_t>(options.priority);
     thread->joinable = options.joinable;
     platform::prepare_context(thread->context, thread->stack.high, thread_main, thread);
 
@@ -117,6 +121,13 @@ void thread_start(Thread& thread) {
     scheduler::unblock(guard, thread, WaitResult::THREAD_AWAKENED);
 }
 
+void thread_set_base_priority(Thread& thread, int priority) {
+    CHECK(priority >= MINPRI && priority <= MAXPRI);
+    SchedulerGuard guard;
+    thread.base_pri = static_cast<std::int16_t>(priority);
+    Turnstile::update_priority(guard, &thread);
+}
+
 void thread_join(Thread& thread) {
     CHECK(machine::interrupts_enabled());
     bool reaped = false;
@@ -125,9 +136,8 @@ void thread_join(Thread& thread) {
         CHECK(thread.joinable && thread.joiner == nullptr);
         if ((thread.state & SS_TH_TERMINATE2) == 0) {
             thread.joiner = &current_thread();
-            const WaitResult result =
-                scheduler::wait(guard, std::bit_cast<std::uint64_t>(&thread), no_deadline, false);
-            CHECK(result == WaitResult::THREAD_AWAKENED);
+            scheduler::assert_wait(guard, {.event = &thread});
+            scheduler::block(guard);
         }
         thread.joinable = false;
         reaped = thread.reaped;
@@ -139,6 +149,8 @@ void thread_join(Thread& thread) {
 void thread_exit() {
     SchedulerGuard guard;
     Thread& self = current_thread();
+    CHECK(self.lock_count == 0);
+    Turnstile::renounce_all(guard, self);
     self.state = SS_TH_WAIT | SS_TH_UNINT | SS_TH_TERMINATE | SS_TH_TERMINATE2;
     task_thread_ended(guard, *self.task);
     terminated_threads.push_back(self);
@@ -154,7 +166,8 @@ void thread_terminate_daemon(void*) {
         {
             SchedulerGuard guard;
             if (terminated_threads.empty()) {
-                const WaitResult result = terminate_daemon.wait(guard, &terminated_threads);
+                const WaitResult result =
+                    terminate_daemon.wait(guard, {.event = &terminated_threads});
                 CHECK(result == WaitResult::THREAD_AWAKENED);
             }
         }

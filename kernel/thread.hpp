@@ -13,7 +13,8 @@
 namespace kernel {
 
 struct Task;
-class WaitQueue;
+class Port;
+class Turnstile;
 
 // Thread states; XNU's bits, of which kcdata has the table.
 using kcdata::SS_TH_IDLE;
@@ -41,6 +42,14 @@ enum class [[nodiscard]] WaitResult : std::uint8_t{THREAD_AWAKENED, THREAD_TIMED
 /// A deadline that never comes.
 inline constexpr std::uint64_t no_deadline = UINT64_MAX;
 
+/// What a thread is about to wait for.
+struct WaitFor {
+    const void* event = nullptr;  ///< the object, or what else names it
+    /// What kind of object: kThreadWait..., for a capture.
+    std::uint8_t block_hint = kcdata::kThreadWaitNone;
+    bool uninterruptible = false;  ///< SS_TH_UNINT
+};
+
 /// A kernel thread. Times are in absolute time units. Everything that can change is guarded by the
 /// scheduler lock, and may be read while the world is stopped.
 struct Thread {
@@ -56,8 +65,14 @@ struct Thread {
     ListLink<Thread> task_link{};  ///< in Task::threads
 
     std::uint32_t state = SS_TH_WAIT | SS_TH_UNINT;
-    std::int16_t base_priority = BASEPRI_DEFAULT;
-    std::int16_t priority = BASEPRI_DEFAULT;
+    /// The thread's own priority.
+    std::int16_t base_pri = BASEPRI_DEFAULT;
+    /// What it is scheduled at: the larger one of base_pri and promotion_pri.
+    std::int16_t sched_pri = BASEPRI_DEFAULT;
+    /// What it inherits from those who wait for it; 0 if nobody does.
+    std::int16_t promotion_pri = 0;
+    /// What kind of object it waits for: kThreadWait..., kThreadWaitNone when it does not wait.
+    std::uint8_t block_hint = kcdata::kThreadWaitNone;
     /// CPU the thread is on, or ran on last; no_cpu when it never ran.
     CpuIndex last_cpu = no_cpu;
     /// CPU in whose deadline queue the thread is.
@@ -73,6 +88,8 @@ struct Thread {
 
     /// What the thread waits for: the address of the object, 0 when it does not wait.
     std::uint64_t wait_event = 0;
+    /// Where it waits; null when it does not, or waits for time or the end of a thread.
+    Turnstile* turnstile = nullptr;
 
     /// Where the thread goes on, if it is not on a CPU.
     platform::SwitchContext context{};
@@ -82,7 +99,12 @@ struct Thread {
     ThreadEntry entry = nullptr;
     void* argument = nullptr;
 
-    WaitQueue* wait_queue = nullptr;
+    /// The first of the turnstiles whose inheritor this is.
+    Turnstile* inherited = nullptr;
+    /// Where replies to its requests come to; null before the first one.
+    Port* special_reply_port = nullptr;
+    /// Mutexes and reader-writer locks it holds.
+    std::uint32_t lock_count = 0;
     WaitResult wait_result = WaitResult::THREAD_AWAKENED;
     std::uint64_t deadline = no_deadline;
 
@@ -91,7 +113,7 @@ struct Thread {
     bool reaped = false;
     Thread* joiner = nullptr;
 
-    ListLink<Thread> queue_link{};  ///< in a run queue, a wait queue or the reaper's queue
+    ListLink<Thread> queue_link{};  ///< in a run queue, a turnstile or the reaper's queue
     struct DeadlineLinks {
         Thread* child = nullptr;
         Thread* sibling = nullptr;
@@ -125,9 +147,12 @@ kcdata::Result<Thread*> idle_thread_create(CpuIndex cpu, KernelStack stack);
 void idle_thread_discard(Thread& thread);
 /// Makes a thread that was never started runnable. Any context but a stop.
 void thread_start(Thread& thread);
+/// Sets the priority (MINPRI to MAXPRI) a thread has of its own; it may run at a higher one that it
+/// inherits. Any context but a stop.
+void thread_set_base_priority(Thread& thread, int priority);
 /// Waits until a joinable thread has ended, and gives it up. Once for each thread, thread context.
 void thread_join(Thread& thread);
-/// Ends the calling thread.
+/// Ends the calling thread, which holds no lock.
 [[noreturn]] void thread_exit();
 
 /// The thread that runs this. Any context; in an interrupt the one that was interrupted.

@@ -53,7 +53,7 @@ def kinds(thread):
         'interrupted in a prologue': at and at['part'] == 'prologue',
         'interrupted in an epilogue': at and at['part'] == 'epilogue',
         'deep': len(frames) >= 32,
-        'blocked': state & SS_TH_WAIT and thread['in_wait_queue'],
+        'blocked': state & SS_TH_WAIT and thread['in_turnstile'],
         'sleeping': state & SS_TH_WAIT and thread['has_deadline'],
         'just created': thread['never_ran'] and state & SS_TH_WAIT,
         'exiting': state & SS_TH_TERMINATE,

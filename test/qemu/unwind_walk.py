@@ -89,7 +89,7 @@ def thread_facts(thread):
         frames = frames[1:]
     return {'id': thread.id, 'name': thread.name, 'task': thread.task.name, 'state': thread.state,
             'on_cpu': on_cpu, 'never_ran': thread.last_cpu == kernel.NO_CPU,
-            'in_wait_queue': int(thread.value['wait_queue']) != 0,
+            'in_turnstile': int(thread.value['turnstile']) != 0,
             'has_deadline': int(thread.value['deadline']) != 2 ** 64 - 1,
             'frames': frames, 'end': end}
 

@@ -53,7 +53,7 @@ class Thread:
         self.id = int(value['thread_id'])
         self.name = value['name'].string()
         self.state = int(value['state'])
-        self.priority = int(value['priority'])
+        self.priority = int(value['sched_pri'])
         self.last_cpu = int(value['last_cpu'])
 
     def state_text(self):

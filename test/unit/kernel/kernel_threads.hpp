@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernel/scheduler.hpp"
+#include "kernel/sleep.hpp"
 #include "kernel/task.hpp"
 #include "kernel/thread.hpp"
 #include "test/unit/kernel/fake_machine.hpp"
@@ -58,9 +59,22 @@ inline bool waits_for(const kernel::Thread& thread, const void* event) {
            thread.wait_event == reinterpret_cast<std::uint64_t>(event);
 }
 
-/// Lets others run until `condition` holds.
+/// Waits until `condition` holds. Threads of any priority run meanwhile.
 template <typename Condition>
-void yield_until(Condition condition) {
+void await(Condition condition) {
     while (!condition())
-        kernel::scheduler::yield();
+        kernel::sleep_microseconds(50);
+}
+inline void await_waiting(const kernel::Thread& thread, const void* event) {
+    await([&] { return waits_for(thread, event); });
+}
+
+/// Ticks of the fake machine.
+inline constexpr std::uint64_t ms = 1'000'000;
+
+/// Computes for `time`, taking interrupts as a CPU does.
+inline void compute(std::uint64_t time) {
+    const std::uint64_t end = kernel::machine::absolute_time() + time;
+    while (kernel::machine::absolute_time() < end)
+        fake_machine::poll();
 }

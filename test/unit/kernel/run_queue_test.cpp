@@ -29,8 +29,8 @@ TEST_CASE("the run queue gives the highest priority first, and within it the fro
         if (!outside.empty() && random() % 2 == 0) {
             Thread* const thread = outside.back();
             outside.pop_back();
-            thread->priority = static_cast<std::int16_t>(random() % (kernel::MAXPRI + 1));
-            auto& level = expected[thread->priority];
+            thread->sched_pri = static_cast<std::int16_t>(random() % (kernel::MAXPRI + 1));
+            auto& level = expected[thread->sched_pri];
             if (random() % 4 == 0) {
                 queue.push_front(*thread);
                 level.push_front(thread);

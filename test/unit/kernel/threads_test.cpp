@@ -35,15 +35,6 @@ class Machine : public Catch::EventListenerBase {
 };
 CATCH_REGISTER_LISTENER(Machine)
 
-constexpr std::uint64_t ms = 1'000'000;
-
-/// Computes for `time`, taking interrupts as a CPU does.
-void compute(std::uint64_t time) {
-    const std::uint64_t end = machine::absolute_time() + time;
-    while (machine::absolute_time() < end)
-        fake_machine::poll();
-}
-
 std::string panic_of(std::function<void()> body) {
     try {
         fake_machine::run(std::move(body));
@@ -95,7 +86,7 @@ TEST_CASE("a mutex is handed to the waiter of highest priority, then to the firs
                     order.push_back(index);
                 },
                 priorities[index]);
-            yield_until([&] { return waits_for(thread, &mutex); });
+            await([&] { return waits_for(thread, &mutex); });
         }
         mutex.unlock();
         threads.join();
@@ -214,7 +205,7 @@ TEST_CASE("an event lets everybody go on who waits, and everybody who comes unti
                 event.wait();
                 through++;
             });
-            yield_until([&] { return waits_for(thread, &event); });
+            await([&] { return waits_for(thread, &event); });
         }
         event.set();
         threads.join();
@@ -383,7 +374,7 @@ TEST_CASE("a task lives as long as it is held or has threads, and keeps the time
             Thread& thread = threads.start([&] { compute(3 * ms); }, BASEPRI_DEFAULT,
                                            std::string(70, 'n').c_str());
             thread_name = thread.name;
-            yield_until([&] {
+            await([&] {
                 sleep_milliseconds(1);
                 SchedulerGuard guard;
                 return task.threads.empty();
@@ -395,7 +386,7 @@ TEST_CASE("a task lives as long as it is held or has threads, and keeps the time
         during = task_count();
         task_release(task);
         // The daemon that took the thread away may still hold the task for a moment.
-        yield_until([&] {
+        await([&] {
             sleep_milliseconds(1);
             return task_count() == before;
         });
@@ -452,7 +443,7 @@ TEST_CASE("a task is torn down when it is released and its last thread has ended
             other.join();
             lists += list_of(task);
         }
-        yield_until([&] {
+        await([&] {
             sleep_milliseconds(1);
             return task_count() == before;
         });
@@ -487,7 +478,7 @@ TEST_CASE("a task that is terminated gets no thread, and those it has go on") {
         }
         lists += list_of(task);
         task_release(task);
-        yield_until([&] {
+        await([&] {
             sleep_milliseconds(1);
             return task_count() == before;
         });
@@ -531,10 +522,10 @@ TEST_CASE("a thread's state says what it does and what it waits for") {
         never_ran = thread.last_cpu;
         mutex.lock();
         thread_start(thread);
-        yield_until([&] { return waits_for(thread, &semaphore); });
+        await([&] { return waits_for(thread, &semaphore); });
         waiting = thread.state;
         semaphore.signal();
-        yield_until([&] { return waits_for(thread, &mutex); });
+        await([&] { return waits_for(thread, &mutex); });
         in_mutex = thread.state;
         mutex.unlock();
     });
@@ -559,7 +550,7 @@ TEST_CASE("time on a CPU is charged to the thread that had it") {
                 }
             },
             90);
-        yield_until([&] {
+        await([&] {
             SchedulerGuard guard;
             return (busy.state & SS_TH_TERMINATE2) != 0;
         });
@@ -657,7 +648,7 @@ TEST_CASE("wrong use of a lock is caught") {
           }).find("CHECK failed") != std::string::npos);
     CHECK(panic_of([] {
               Mutex mutex;
-              mutex.lock();
+              MutexGuard guard(mutex);
               mutex.lock();
           }).find("CHECK failed") != std::string::npos);
     CHECK(panic_of([] {
