@@ -360,7 +360,7 @@ kern_return Collection::push(TaskRef task, const TaskPart& part, std::size_t thr
 kern_return Collection::work_on_queues(Recorder& recorder, ChunkChain& chain, PerCpu& own) {
     for (;;) {
         if (state_.state() != CaptureState::RUNNING)
-            return KERN_ABORTED;
+            return traced(system_, KERN_ABORTED);
         // Before the look at the queues: an item may come in between.
         const bool last_look = queues_.populated();
         WorkItem* item = queues_.claim(own.latency.cluster_type);

@@ -31,11 +31,17 @@ const char* trace_event_name(TraceEvent event) {
 }
 
 void TraceRing::add(const TraceEntry& entry) {
-    // A number for each entry: two writers of one ring never write the same slot, unless one is
-    // overtaken by a whole round. Then the sequence is not what it wrote, or the entry is lost.
     const std::uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
     Slot& slot = slots_[number % capacity];
-    slot.sequence.store(2 * number + 1, std::memory_order_relaxed);
+    // A slot is one writer's at a time. If the one before was interrupted in it, or this one in
+    // front of it, for a whole round, nobody can wait for the other: the entry is lost.
+    std::uint64_t last = slot.sequence.load(std::memory_order_relaxed);
+    do {
+        if (last % 2 != 0 || last > 2 * number)
+            return;
+        // Acquire: what was written there comes before what is written now.
+    } while (!slot.sequence.compare_exchange_weak(last, 2 * number + 1, std::memory_order_acquire,
+                                                  std::memory_order_relaxed));
     slot.time.store(entry.time, std::memory_order_release);
     slot.event_and_line.store(
         std::uint64_t{static_cast<std::uint8_t>(entry.event)} << 32 | entry.line,

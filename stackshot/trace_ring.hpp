@@ -1,12 +1,12 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "kcdata/result.hpp"
+#include "stackshot/atomic.hpp"
 
 namespace stackshot {
 
@@ -37,7 +37,8 @@ struct TraceEntry {
 };
 
 /// The last entries of one CPU, for whoever looks into a machine that misbehaves. Written without a
-/// lock, in any context, an interrupt of another writer included; read at any time.
+/// lock, in any context, an interrupt of another writer included; read at any time. An entry is
+/// lost if its place is still being written by one that was interrupted a whole round before.
 class TraceRing {
   public:
     static constexpr std::size_t capacity = 32;
@@ -51,14 +52,14 @@ class TraceRing {
     // also sees the sequence stored before it (release).
     struct Slot {
         /// Twice the entry's number plus 2 when it is complete, plus 1 while it is written.
-        std::atomic<std::uint64_t> sequence{0};
-        std::atomic<std::uint64_t> time{0};
-        std::atomic<std::uint64_t> event_and_line{0};
-        std::atomic<const char*> file{nullptr};
-        std::atomic<std::uint64_t> word{0};
+        Atomic<std::uint64_t> sequence{0};
+        Atomic<std::uint64_t> time{0};
+        Atomic<std::uint64_t> event_and_line{0};
+        Atomic<const char*> file{nullptr};
+        Atomic<std::uint64_t> word{0};
     };
 
-    std::atomic<std::uint64_t> next_{0};
+    Atomic<std::uint64_t> next_{0};
     std::array<Slot, capacity> slots_{};
 };
 

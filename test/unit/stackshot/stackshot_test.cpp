@@ -337,6 +337,9 @@ TEST_CASE("a failed capture leaves a trace of its phases and of where it failed"
     for (const CpuIndex cpu : {0U, 1U}) {
         for (const TraceEntry& entry : system.traced(cpu)) {
             if (entry.event == TraceEvent::error) {
+                // The other CPU's error, if this one came to see it.
+                if (entry.word == static_cast<std::uint64_t>(KERN_ABORTED))
+                    continue;
                 CHECK(entry.word == static_cast<std::uint64_t>(KERN_FAILURE));
                 CHECK(entry.line > 0);
                 errors.emplace_back(entry.file);
@@ -363,6 +366,40 @@ TEST_CASE("a failed capture leaves a trace of its phases and of where it failed"
     CHECK(entries.back().event == TraceEvent::assembled);
     CHECK(entries.back().word == taken.size());
     CHECK(entries[entries.size() - 2].event == TraceEvent::resumed);
+}
+
+TEST_CASE("a CPU that leaves because of another one's error traces KERN_ABORTED") {
+    FakeSystem system(2);
+    system.add_task("good", 1, 2);
+    system.add_task("bad", 1, 2).threads[0].facts_result = KERN_FAILURE;
+    std::atomic<int> at_work{0};
+    std::atomic<CpuIndex> aborted{no_cpu};
+    const auto wait_until = [](auto condition) {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (!condition() && std::chrono::steady_clock::now() < deadline)
+            std::this_thread::yield();
+    };
+    system.task_facts_hook = [&](TaskRef task) {
+        const CpuIndex self = FakeSystem::this_cpu();
+        const auto other_has_ended = [&] {
+            const auto entries = system.traced(1 - self);
+            return !entries.empty() && entries.back().event == TraceEvent::recorded;
+        };
+        ++at_work;
+        if (task == FakeSystem::task_ref(0)) {
+            aborted = self;
+            wait_until(other_has_ended);
+        } else {
+            wait_until([&] { return at_work == 2; });
+        }
+    };
+    REQUIRE(take_stackshot(system, {}).error() == KERN_FAILURE);
+    REQUIRE(aborted != no_cpu);
+    CHECK(std::ranges::count_if(system.traced(aborted), [](const TraceEntry& entry) {
+              return entry.event == TraceEvent::error &&
+                     entry.word == static_cast<std::uint64_t>(KERN_ABORTED) &&
+                     std::string(entry.file).ends_with("stackshot/capture.cpp");
+          }) == 1);
 }
 
 TEST_CASE("a capture of one task is single-threaded and holds nothing else") {

@@ -71,6 +71,42 @@ TEST_CASE("whoever reads a trace while others write it sees whole entries only")
     CHECK(entries_of(ring).size() > 0);
 }
 
+TEST_CASE("the traces of all CPUs are read while each writes its own") {
+    constexpr std::uint64_t cpus = 4;
+    constexpr std::uint64_t writes = 5000;
+    std::array<TraceRing, cpus> rings;
+    std::atomic<std::uint64_t> running{cpus};
+    std::vector<std::thread> threads;
+    for (std::uint64_t cpu = 0; cpu < cpus; ++cpu) {
+        threads.emplace_back([&, cpu] {
+            for (std::uint64_t n = 1; n <= writes; ++n)
+                rings[cpu].add({n, TraceEvent::recorded, static_cast<std::uint32_t>(cpu), "file",
+                                n * cpus + cpu});
+            running.fetch_sub(1);
+        });
+    }
+    while (running.load() != 0) {
+        for (std::uint64_t cpu = 0; cpu < cpus; ++cpu) {
+            std::uint64_t last = 0;
+            for (const TraceEntry& entry : entries_of(rings[cpu])) {
+                REQUIRE(entry.line == cpu);
+                REQUIRE(entry.word == entry.time * cpus + cpu);
+                REQUIRE(entry.time > last);
+                last = entry.time;
+            }
+        }
+        std::this_thread::yield();
+    }
+    for (std::thread& thread : threads)
+        thread.join();
+    for (std::uint64_t cpu = 0; cpu < cpus; ++cpu) {
+        const auto entries = entries_of(rings[cpu]);
+        REQUIRE(entries.size() == TraceRing::capacity);
+        CHECK(entries.front().time == writes - TraceRing::capacity + 1);
+        CHECK(entries.back().time == writes);
+    }
+}
+
 TEST_CASE("every event has a name of its own") {
     std::vector<std::string> names;
     for (int event = 0; event <= static_cast<int>(TraceEvent::error); ++event)

@@ -199,6 +199,11 @@ class Atomic {
     T exchange(T to, std::memory_order order = std::memory_order_seq_cst) {
         return value(location_.update(order, [to](std::uint64_t) { return word(to); }));
     }
+    T fetch_add(T number, std::memory_order order = std::memory_order_seq_cst) {
+        return value(location_.update(order, [number](std::uint64_t old) {
+            return word(static_cast<T>(value(old) + number));
+        }));
+    }
     T fetch_or(T bits, std::memory_order order = std::memory_order_seq_cst) {
         return value(location_.update(
             order, [bits](std::uint64_t old) { return word(static_cast<T>(value(old) | bits)); }));

@@ -49,6 +49,8 @@ class ModelSystem final : public FakeSystem {
     std::uint64_t absolute_time() const override;
     void wait_for_event() override;
     void signal_event() override;
+    /// No part of the schedules: the ring outlives them, and has a model test of its own.
+    void trace(stackshot::TraceEvent, std::uint64_t, const char*, std::uint32_t) override {}
     [[noreturn]] void spin_for_panic(stackshot::Quiesced&) override;
     [[noreturn]] void workers_overdue(stackshot::Quiesced&, stackshot::CpuMask cpus) override;
     kcdata::Result<stackshot::TaskRef> next_task(stackshot::Quiesced&,
