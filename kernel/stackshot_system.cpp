@@ -85,30 +85,25 @@ KernelStack stack_around(std::uint64_t sp) {
 }
 
 /// A trap's body, and what the kernel itself notes while the world stands still.
-class Stop final : public stackshot::TrapBody {
+class Stop final : public stackshot::ForwardingBody {
   public:
-    Stop(stackshot::TrapBody& body, std::uint64_t& time) : body_(body), time_(time) {}
+    Stop(stackshot::TrapBody& body, std::uint64_t& time) : ForwardingBody(body), time_(time) {}
 
-    void cpu_preflight(CpuIndex cpu) override { body_.cpu_preflight(cpu); }
     void initiator(Quiesced& quiesced) override {
-        // Other CPUs look at it only for work this CPU hands out in body_.
+        // Other CPUs look at it only for work this CPU hands out in the body.
         time_ = machine::absolute_time();
         for_each_cpu(quiesce().absent(quiesced), [this](CpuIndex cpu) {
             CpuPosition position;
             if (quiesce().position(cpu, position))
                 last_seen_[cpu] = position.registers.pc;
         });
-        body_.initiator(quiesced);
+        ForwardingBody::initiator(quiesced);
     }
-    void auxiliary(Quiesced& quiesced) override { body_.auxiliary(quiesced); }
-    void panic(CpuIndex cpu) override { body_.panic(cpu); }
-    CpuMask working() const override { return body_.working(); }
 
     /// Where an absent CPU was last seen: its PC, 0 if it never was.
     std::uint64_t last_seen(CpuIndex cpu) const { return last_seen_[cpu]; }
 
   private:
-    stackshot::TrapBody& body_;
     std::uint64_t& time_;
     std::array<std::uint64_t, max_cpus> last_seen_{};
 };

@@ -194,6 +194,23 @@ class TrapBody {
     ~TrapBody() = default;
 };
 
+/// Another body, for one that does something besides. `body` outlives it.
+class ForwardingBody : public TrapBody {
+  public:
+    explicit ForwardingBody(TrapBody& body) : body_(body) {}
+    void cpu_preflight(CpuIndex cpu) override { body_.cpu_preflight(cpu); }
+    void initiator(Quiesced& quiesced) override { body_.initiator(quiesced); }
+    void auxiliary(Quiesced& quiesced) override { body_.auxiliary(quiesced); }
+    void panic(CpuIndex cpu) override { body_.panic(cpu); }
+    CpuMask working() const override { return body_.working(); }
+
+  protected:
+    ~ForwardingBody() = default;
+
+  private:
+    TrapBody& body_;
+};
+
 /// What a trap did.
 struct TrapOutcome {
     CpuMask stopped = 0;               ///< CPUs that took part, the caller included

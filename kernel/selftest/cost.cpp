@@ -25,23 +25,16 @@ struct Cost {
 };
 
 /// Counts the instructions of the CPU that asked for the stop.
-class CountedTrap final : public stackshot::TrapBody {
+class CountedTrap final : public stackshot::ForwardingBody {
   public:
-    explicit CountedTrap(stackshot::TrapBody& body) : body_(body) {}
-    void cpu_preflight(CpuIndex cpu) override { body_.cpu_preflight(cpu); }
+    using ForwardingBody::ForwardingBody;
     void initiator(stackshot::Quiesced& quiesced) override {
         const std::uint32_t before = platform::pmu::instructions_retired();
-        body_.initiator(quiesced);
+        ForwardingBody::initiator(quiesced);
         instructions = platform::pmu::instructions_retired() - before;
     }
-    void auxiliary(stackshot::Quiesced& quiesced) override { body_.auxiliary(quiesced); }
-    void panic(CpuIndex cpu) override { body_.panic(cpu); }
-    CpuMask working() const override { return body_.working(); }
 
     std::uint32_t instructions = 0;
-
-  private:
-    stackshot::TrapBody& body_;
 };
 
 /// Takes a capture with these flags more and throws it away. False after a failure.

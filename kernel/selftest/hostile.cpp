@@ -50,20 +50,16 @@ std::uint64_t* word_of(T& object, std::size_t n = 0) {
     return reinterpret_cast<std::uint64_t*>(&object) + n;
 }
 
-class CorruptingTrap final : public stackshot::TrapBody {
+class CorruptingTrap final : public stackshot::ForwardingBody {
   public:
     CorruptingTrap(stackshot::TrapBody& body, const Patches& patches)
-        : body_(body), patches_(patches) {}
-    void cpu_preflight(CpuIndex cpu) override { body_.cpu_preflight(cpu); }
+        : ForwardingBody(body), patches_(patches) {}
     void initiator(stackshot::Quiesced& quiesced) override {
-        // Other CPUs wait for body_, and it for them.
+        // Other CPUs wait for the body, and it for them.
         exchange();
-        body_.initiator(quiesced);
+        ForwardingBody::initiator(quiesced);
         exchange();
     }
-    void auxiliary(stackshot::Quiesced& quiesced) override { body_.auxiliary(quiesced); }
-    void panic(CpuIndex cpu) override { body_.panic(cpu); }
-    CpuMask working() const override { return body_.working(); }
 
   private:
     void exchange() {
@@ -72,7 +68,6 @@ class CorruptingTrap final : public stackshot::TrapBody {
                 std::swap(*patch.word, patch.value);
     }
 
-    stackshot::TrapBody& body_;
     Patches patches_;
 };
 

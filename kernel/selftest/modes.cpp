@@ -146,20 +146,15 @@ Comparison compare(Verdict& verdict, std::span<const std::byte> single,
 }
 
 /// Counts what there is to capture, by the kernel's own count.
-class CountingTrap final : public stackshot::TrapBody {
+class CountingTrap final : public stackshot::ForwardingBody {
   public:
-    explicit CountingTrap(stackshot::TrapBody& body) : body_(body) {}
-    void cpu_preflight(CpuIndex cpu) override { body_.cpu_preflight(cpu); }
+    using ForwardingBody::ForwardingBody;
     void initiator(stackshot::Quiesced& quiesced) override {
         totals = {task_count(), thread_count()};
-        body_.initiator(quiesced);
+        ForwardingBody::initiator(quiesced);
     }
-    void auxiliary(stackshot::Quiesced& quiesced) override { body_.auxiliary(quiesced); }
 
     Totals totals{};
-
-  private:
-    stackshot::TrapBody& body_;
 };
 
 void compare_modes(Verdict& verdict, Comparison& total) {
