@@ -53,6 +53,7 @@ void print_backtrace(StoppedForGood& stopped, const stackshot::Registers& regist
 
 void print_cpu(StoppedForGood& stopped, CpuIndex cpu) {
     print("cpu %u: ", cpu);
+    const bool silent = (quiesce().absent(stopped) & bit_of(cpu)) != 0;
     CpuPosition position;
     if (cpu == stopped.cpu())
         print("panicked");
@@ -60,7 +61,7 @@ void print_cpu(StoppedForGood& stopped, CpuIndex cpu) {
         print("not known where");
     else
         print("%s pc %016lx lr %016lx fp %016lx sp %016lx",
-              position.exact ? "stopped at" : "did not stop, last seen at", position.registers.pc,
+              silent ? "did not stop, last seen at" : "stopped at", position.registers.pc,
               position.registers.lr, position.registers.fp, position.registers.sp);
     stackshot::ThreadFacts thread;
     const stackshot::ThreadRef current = thread_on_cpu(cpu);
@@ -70,24 +71,32 @@ void print_cpu(StoppedForGood& stopped, CpuIndex cpu) {
     print("\n");
 }
 
+/// Turns the machine off or resets it; returns what PSCI said if it did not.
+platform::psci::Status end_machine() {
+    return panic_action == PanicAction::off ? platform::psci::system_off()
+                                            : platform::psci::system_reset();
+}
+
 [[noreturn]] void finish() {
     console::flush();
     if (panic_action != PanicAction::halt) {
-        const bool off = panic_action == PanicAction::off;
-        const platform::psci::Status status =
-            off ? platform::psci::system_off() : platform::psci::system_reset();
-        print("PSCI %s: %s; halting\n", off ? "SYSTEM_OFF" : "SYSTEM_RESET",
+        const platform::psci::Status status = end_machine();
+        print("PSCI %s: %s; halting\n",
+              panic_action == PanicAction::off ? "SYSTEM_OFF" : "SYSTEM_RESET",
               platform::psci::name(status));
     }
     machine::halt();
 }
 
-/// Begins the report with `what`; ends a panic inside a panic.
+/// Begins the report with `what`; ends a panic inside a panic, and without a word one inside that.
 void begin(const char* what, const char* format, std::va_list arguments) {
-    console::seize();
+    // Counted first of all: what goes wrong may be the console.
     const int before = depth.fetch_add(1, std::memory_order_relaxed);
-    if (before > 1)
+    if (before == 2 && panic_action != PanicAction::halt)
+        (void)end_machine();
+    if (before >= 2)
         machine::halt();
+    console::seize();
     print(before == 0 ? "\n%s: " : "\n%s inside a panic: ", what);
     console::print_v(format, arguments);
     print("\n");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "kernel/boot_arguments.hpp"
 #include "kernel/callers_registers.hpp"
@@ -158,13 +159,17 @@ bool Quiesce::position(CpuIndex cpu, CpuPosition& position) const {
 StoppedForGood Quiesce::stop_for_panic(const stackshot::Registers& entry, bool interrupted) {
     machine::interrupts_disable();
     const CpuIndex self = machine::current_cpu();
+    stackshot::TrapBody* body = nullptr;
     CpuIndex first = no_cpu;
     const bool is_first =
-        panic_cpu_.compare_exchange_strong(first, self, std::memory_order_seq_cst);
-    if (!is_first && first == self)
+        panic_cpu_.compare_exchange_strong(first, self, std::memory_order_seq_cst) || first == self;
+    if (is_first && stopped_for_good_)
         return StoppedForGood(self);
-    slots_[self].position.store(entry, interrupted);
-    stackshot::TrapBody* const body = body_.load(std::memory_order_seq_cst);
+    // Once on each CPU: what brings it here again before that is the body itself.
+    if (!std::exchange(slots_[self].panics, true)) {
+        slots_[self].position.store(entry, interrupted);
+        body = body_.load(std::memory_order_seq_cst);
+    }
     if (body != nullptr)
         body->panic(self);
     if (!is_first)
@@ -186,6 +191,7 @@ StoppedForGood Quiesce::stop_for_panic(const stackshot::Registers& entry, bool i
             break;
     }
     silent_ = machine::online_cpus() & ~bit_of(self) & ~parked_.load(std::memory_order_acquire);
+    stopped_for_good_ = true;
     return StoppedForGood(self);
 }
 

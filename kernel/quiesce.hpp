@@ -110,6 +110,7 @@ class Quiesce {
     struct alignas(64) Slot {
         std::atomic<State> state{State::idle};
         PositionCell position{};
+        bool panics = false;  ///< this CPU's alone
     };
 
     class Token final : public stackshot::Quiesced {
@@ -139,7 +140,8 @@ class Quiesce {
 
     std::atomic<CpuIndex> panic_cpu_{no_cpu};
     std::atomic<CpuMask> parked_{0};
-    /// CPUs that did not stop for the panic; the panicking CPU's.
+    // The panicking CPU's: whether it has stopped the others, and CPUs that did not stop for it.
+    bool stopped_for_good_ = false;
     CpuMask silent_ = 0;
 
     Timeouts timeouts_{UINT64_MAX, UINT64_MAX};

@@ -8,6 +8,7 @@
 #include "kernel/absolute_time.hpp"
 #include "kernel/console.hpp"
 #include "kernel/panic.hpp"
+#include "platform/arm64/image.hpp"
 
 namespace kernel {
 namespace {
@@ -16,6 +17,14 @@ using stackshot::TraceEntry;
 using stackshot::TraceRing;
 
 constinit std::array<TraceRing, max_cpus> trace_rings{};
+
+/// The entry's file, if it is a constant of the image: a panic prints traces that may have been
+/// written over.
+const char* checked_file(const TraceEntry& entry) {
+    const std::uint64_t offset =
+        reinterpret_cast<std::uint64_t>(entry.file) - platform::image::link_address();
+    return offset < platform::image::constants_size() ? entry.file : "?";
+}
 
 }  // namespace
 
@@ -31,8 +40,8 @@ void print_trace() {
         for (const TraceEntry& entry : std::span(entries).first(count))
             console::print("trace: cpu %-2u %12lu us  %-18s 0x%lx  %s:%u\n", cpu,
                            absolute_time_to_microseconds(entry.time),
-                           stackshot::trace_event_name(entry.event), entry.word, entry.file,
-                           entry.line);
+                           stackshot::trace_event_name(entry.event), entry.word,
+                           checked_file(entry), entry.line);
     }
 }
 

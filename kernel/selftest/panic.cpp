@@ -17,7 +17,9 @@
 #include "kernel/stackshot_system.hpp"
 #include "kernel/task.hpp"
 #include "kernel/thread.hpp"
+#include "kernel/trace.hpp"
 #include "platform/arm64/cpu/identity.hpp"
+#include "platform/arm64/pl011/pl011.hpp"
 #include "stackshot/system.hpp"
 
 // Panics on purpose, where the boot argument `panic.in` says. The test outside looks at what the
@@ -117,6 +119,20 @@ void overflow_stack() {
     panic("on purpose, before another one");
 }
 
+/// The trace, which the report shows, has been written over.
+[[gnu::noinline]] void panic_with_spoilt_trace() {
+    trace_ring(machine::current_cpu())
+        .add({.file = reinterpret_cast<const char*>(unmapped), .word = 0x5b01});
+    panic("on purpose, with a spoilt trace");
+}
+
+/// Whatever is printed is another panic.
+[[gnu::noinline]] void panic_without_console() {
+    machine::interrupts_disable();
+    platform::console_uart() = platform::Pl011(unmapped, 0);
+    panic("nobody hears this");
+}
+
 std::atomic<CpuMask> ready{0};
 
 void panic_with_others(void*) {
@@ -163,6 +179,8 @@ constexpr std::array places = {
     Place{"page-allocator", free_pages_twice},
     Place{"heap", free_piece_twice},
     Place{"console", fault_in_print},
+    Place{"trace", panic_with_spoilt_trace},
+    Place{"no-console", panic_without_console},
     Place{"report", fault_in_report},
     Place{"capture", fault_in_panic_capture},
     Place{"all-cpus", panic_everywhere},

@@ -113,6 +113,12 @@ def is_plain(unikernel, kib):
     check('panic_in_thread' in panic.stack(), panic.stack())
 
 
+def is_ended_without_console(unikernel):
+    """Each word of the report is another panic: none is told, and the machine ends all the same."""
+    panic = Panic(unikernel, 'test=panic panic.in=no-console')
+    panic.check(not panic.outcome.captures, 'there is a capture')
+
+
 def is_refused(unikernel, kib, why):
     panic = Panic(unikernel, f'test=panic stackshot.panic_kib={kib}')
     panic.reports(4, ['panic: on purpose'])
@@ -171,10 +177,14 @@ def main():
              f'test=panic-collector panic.at=preflight panic.on={cpu}',
              ['panic: in the collector'], ['go_wrong', 'cpu_preflight', 'Quiesce::s'])
     case('over a collector that hangs on another CPU', 'test=panic-collector panic.at=hang '
-         'panic.on=auxiliary ack_timeout_ms=500', ['did not finish their part of the capture'],
+         'panic.on=auxiliary ack_timeout_ms=500', ['did not finish their part of the capture',
+                                       ': did not stop, last seen at pc '],
          ['workers_overdue', 'wait_for_workers', 'take_stackshot', 'thread_main'], 4, 1)
     case('while another CPU does not answer', 'test=panic panic.in=without-another ack_timeout_ms=500',
          ['panic: on purpose, cpu '], ['panic_without_another', 'thread_main'], 4, 1)
+    case('with a trace that was written over', 'test=panic panic.in=trace',
+         ['panic: on purpose, with a spoilt trace', '0x5b01  ?:0'],
+         ['panic_with_spoilt_trace', 'thread_main'])
     case('of all CPUs at once', 'test=panic panic.in=all-cpus', ['panic: on purpose, all at once'],
          ['panic_with_others', 'thread_main'])
     case('entered at EL2', 'test=panic', ['panic: on purpose'], ['panic_in_thread'], 4, 0, '--el', 2)
@@ -182,6 +192,7 @@ def main():
              is_not_captured_again, unikernel, 'report', ['\npanic: '])
     tap.case("a panic inside a panic's capture is short and captures nothing",
              is_not_captured_again, unikernel, 'capture', ['\npanic: on purpose', 'cpu 3: '])
+    tap.case('a panic without a working console ends the machine', is_ended_without_console, unikernel)
     tap.case('without room for compression a panic is captured plain', is_plain, unikernel, 128)
     tap.case('with too little room for anything it says so, and how to give it more', is_refused,
              unikernel, 40, 'it does not fit in 40 KiB (stackshot.panic_kib)')

@@ -460,6 +460,56 @@ TEST_CASE(
     CHECK(stop_machine::halted(1));
 }
 
+TEST_CASE("a panic while a panic ends the body of a stop stops the world without the body") {
+    // CPU 0 panics in its own stop, whose body is damaged, and then CPU 1 does; CPU 2 is deaf.
+    struct Body final : stackshot::TrapBody {
+        explicit Body(World& stopped) : world(stopped) {}
+        void cpu_preflight(CpuIndex) override {}
+        void auxiliary(Quiesced&) override {
+            while (asked[0] == 0)
+                std::this_thread::yield();
+            world.panic();
+        }
+        void initiator(Quiesced&) override { world.panic(); }
+        void panic(CpuIndex cpu) override {
+            if (++asked[cpu] == 1)
+                silent = world.panic();
+            throw stop_machine::Halted{};
+        }
+        World& world;
+        std::array<std::atomic<int>, 3> asked{};
+        std::atomic<CpuMask> silent{0};
+    };
+    World world(3, 200 * ms);
+    Body body(world);
+    std::atomic<bool> deaf{false}, ended{false};
+    stop_machine::run_cpus(3, [&](CpuIndex cpu) {
+        if (cpu == 0) {
+            while (!deaf)
+                std::this_thread::yield();
+            try {
+                world.quiesce.stop(body, entry);
+            } catch (const stop_machine::Halted&) {
+            }
+            ended = true;
+            return;
+        }
+        if (cpu == 2) {
+            machine::interrupts_disable();
+            deaf = true;
+            while (!ended)
+                std::this_thread::yield();
+            return;
+        }
+        for (;;)
+            world.step();
+    });
+    CHECK(body.asked[0] == 1);
+    CHECK(body.asked[1] == 1);
+    CHECK(body.silent == bit_of(2));
+    CHECK(stop_machine::halted(1));
+}
+
 TEST_CASE("the CPU that panics stands where it panicked") {
     const bool interrupted = GENERATE(false, true);
     World world(1);
