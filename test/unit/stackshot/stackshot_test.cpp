@@ -561,6 +561,24 @@ TEST_CASE("an attempt that was too small is started again with twice the size") 
     CHECK(system.missed_signals() == 0);
 }
 
+TEST_CASE("the prior duration of a capture is that of all attempts before the last") {
+    FakeSystem system(3);
+    system.constant.tunables.estimate_adj = 0;
+    system.add_tasks(2);
+    for (auto& thread : system.tasks[0].threads)
+        system.make_stack(thread, 900);
+    SubsystemStatistics totals;
+    auto taken = take_stackshot(system, {}, &totals);
+    REQUIRE(taken.ok());
+    const Statistics& s = taken->statistics;
+    REQUIRE(s.tries > 2);
+    // What was measured around each trap, but for some looks at the clock.
+    const std::uint64_t before = totals.duration - (totals.last_end - totals.last_start);
+    CHECK(s.prior_time >= before);
+    CHECK(s.prior_time <= before + 5 * s.tries);
+    system.free(taken->buffer);
+}
+
 TEST_CASE("at the largest buffer a capture that does not fit ends with KERN_RESOURCE_SHORTAGE") {
     const bool single = GENERATE(false, true);
     FakeSystem system(2);
