@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests that run inside the image, where the hardware is, and say on the console how they ended.
 
-Usage: selftests_test.py STACKSHOT IMAGE short|long
+Usage: selftests_test.py STACKSHOT IMAGE kernel|capture|long
 """
 
 import re
@@ -68,9 +68,9 @@ def decoded_captures(unikernel, outcome, count):
     return [unikernel.decode(capture) for capture in outcome.captures]
 
 
-def captures_in_a_row(unikernel, count):
+def captures_in_a_row(unikernel, count, *options):
     """Churn and captures in the image; outside, each capture is whole and consistent."""
-    outcome = unikernel.self_test('stress workload=fleet', '--count', count)
+    outcome = unikernel.self_test('stress workload=fleet', '--count', count, *options)
     print(next('# ' + line for line in outcome.log.splitlines() if line.startswith('stress: ')))
     kinds = set()
     for decoded in decoded_captures(unikernel, outcome, count):
@@ -160,42 +160,26 @@ def unmet_flags_are_cleared(unikernel):
                 'stackshot_out_flags')
 
 
-def main():
-    stackshot, image, extent = sys.argv[1:4]
-    unikernel = Unikernel(stackshot, image)
-    tap = Tap()
-    if extent == 'long':
-        tap.case('10,000 stops lose no CPU, no wake-up and no register, at -smp 4',
-                 lambda: unikernel.self_test('quiesce cycles=10000', timeout=1800))
-        tap.case('2,000 stops lose no CPU, no wake-up and no register, at -smp 8',
-                 lambda: unikernel.self_test('quiesce cycles=2000', '--smp', 8, timeout=1800))
-        tap.case('single-threaded and parallel captures of one stop are equal, at -smp 64',
-                 lambda: unikernel.self_test('modes modes.threads=3000 rounds=10 '
-                                             'ack_timeout_ms=10000', '--smp', 64, timeout=1800))
-        tap.case('1,000 captures in a row, tasks coming and going, succeed and lose no memory',
-                 captures_in_a_row, unikernel, 1000)
-        tap.case('1,000 tasks of 20 threads are captured whole, given the buffer',
-                 lambda: unikernel.self_test('scale scale.tasks=1000 scale.threads=20 '
-                                             'max_tracebuf_size=67108864'))
-        tap.case('1,000 tasks of 20 threads are a KERN_RESOURCE_SHORTAGE with the default buffer',
-                 lambda: unikernel.self_test('scale scale.tasks=1000 scale.threads=20 '
-                                             'scale.error=KERN_RESOURCE_SHORTAGE'))
-        tap.case('single-threaded and parallel captures are timed in pairs',
-                 lambda: unikernel.self_test('speedup speedup.pairs=3', '--smp', 2))
-        return tap.end()
+def kernel_tests(tap, unikernel):
     tap.case('1,000 stops lose no CPU, no wake-up and no register, at -smp 4',
              lambda: unikernel.self_test('quiesce cycles=1000', timeout=300))
     tap.case('a CPU that does not answer is named, held when it comes late, and not lost',
              is_missed_and_comes_back, unikernel)
+    for smp in (1, 4, 8):
+        tap.case(f'threads are scheduled, woken and ended without loss, at -smp {smp}',
+                 lambda smp=smp: unikernel.self_test('scheduler rounds=100', '--smp', smp))
+    for smp in (1, 4):
+        tap.case(f'console lines and frames of captures do not split each other, at -smp {smp}',
+                 line_is_shared, unikernel, smp)
+
+
+def capture_tests(tap, unikernel):
     for smp in (1, 2, 4, 8):
         tap.case(f'single-threaded and parallel captures of one stop are equal, at -smp {smp}',
                  lambda smp=smp: unikernel.self_test('modes', '--smp', smp))
         tap.case(f'so are those of a task that is cut into parts, at -smp {smp}',
                  lambda smp=smp: unikernel.self_test('modes modes.threads=1500 rounds=5',
                                                      '--smp', smp))
-    for smp in (1, 4, 8):
-        tap.case(f'threads are scheduled, woken and ended without loss, at -smp {smp}',
-                 lambda smp=smp: unikernel.self_test('scheduler', '--smp', smp))
     tap.case('100 tasks of 100 threads are captured whole, at -smp 4',
              lambda: unikernel.self_test('scale'))
     tap.case('a task of 5,000 threads is captured whole',
@@ -207,7 +191,7 @@ def main():
         tap.case(f'whatever a request needs fails once, with the right error and no loss, at -smp {smp}',
                  lambda smp=smp: unikernel.self_test('injection workload=idle', '--smp', smp))
     tap.case('50 captures in a row, tasks coming and going, succeed and lose no memory, at -smp 4',
-             captures_in_a_row, unikernel, 50)
+             captures_in_a_row, unikernel, 50, '--compress')
     tap.case('deltas hold what ran since, and tell the rest shortly, at -smp 4', deltas, unikernel)
     tap.case('the boot profile is taken at the end of boot, and given out later',
              boot_profile_is_given_out, unikernel)
@@ -219,9 +203,33 @@ def main():
                  lambda smp=smp: unikernel.self_test('hostile', '--smp', smp))
     tap.case('instructions in the trap are counted, by thread and by frame', costs_are_counted,
              unikernel)
-    for smp in (1, 4):
-        tap.case(f'console lines and frames of captures do not split each other, at -smp {smp}',
-                 line_is_shared, unikernel, smp)
+
+
+def long_tests(tap, unikernel):
+    tap.case('10,000 stops lose no CPU, no wake-up and no register, at -smp 4',
+             lambda: unikernel.self_test('quiesce cycles=10000', timeout=1800))
+    tap.case('2,000 stops lose no CPU, no wake-up and no register, at -smp 8',
+             lambda: unikernel.self_test('quiesce cycles=2000', '--smp', 8, timeout=1800))
+    tap.case('single-threaded and parallel captures of one stop are equal, at -smp 64',
+             lambda: unikernel.self_test('modes modes.threads=3000 rounds=10 '
+                                         'ack_timeout_ms=10000', '--smp', 64, timeout=1800))
+    tap.case('1,000 captures in a row, tasks coming and going, succeed and lose no memory',
+             captures_in_a_row, unikernel, 1000)
+    tap.case('1,000 tasks of 20 threads are captured whole, given the buffer',
+             lambda: unikernel.self_test('scale scale.tasks=1000 scale.threads=20 '
+                                         'max_tracebuf_size=67108864'))
+    tap.case('1,000 tasks of 20 threads are a KERN_RESOURCE_SHORTAGE with the default buffer',
+             lambda: unikernel.self_test('scale scale.tasks=1000 scale.threads=20 '
+                                         'scale.error=KERN_RESOURCE_SHORTAGE'))
+    tap.case('single-threaded and parallel captures are timed in pairs',
+             lambda: unikernel.self_test('speedup speedup.pairs=3', '--smp', 2))
+
+
+def main():
+    stackshot, image, extent = sys.argv[1:4]
+    tap = Tap()
+    {'kernel': kernel_tests, 'capture': capture_tests, 'long': long_tests}[extent](
+        tap, Unikernel(stackshot, image))
     return tap.end()
 
 
