@@ -3,12 +3,26 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "tools/failure.hpp"
 
 namespace tools {
+
+namespace {
+
+/// CLI11 takes -1 for the largest number there is.
+CLI::Validator without_sign() {
+    return CLI::Validator(
+        [](std::string& text) {
+            return text.starts_with('-') ? text + " is negative" : std::string();
+        },
+        "");
+}
+
+}  // namespace
 
 // A check's own description would stand in the help behind the value's name.
 
@@ -29,7 +43,8 @@ Option& Option::one_of(std::initializer_list<const char*> values) {
 }
 
 Option& Option::size() {
-    option_->transform(CLI::AsSizeValue(false).description(""));
+    // What is added last comes first.
+    option_->transform(CLI::AsSizeValue(false).description(""))->transform(without_sign());
     return *this;
 }
 
@@ -46,6 +61,8 @@ template <typename T>
 Option Verb::option(const char* names, const char* value_name, T& value, const char* help) {
     CLI::Option* option = app_->add_option(names, value, help)->type_name(value_name);
     option->allow_extra_args(false);
+    if constexpr (std::is_unsigned_v<T> || std::is_same_v<T, std::optional<unsigned>>)
+        option->check(without_sign());
     return Option(*option);
 }
 template Option Verb::option(const char*, const char*, int&, const char*);

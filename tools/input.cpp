@@ -14,6 +14,7 @@
 #include "kcdata/compression.hpp"
 #include "kcdata/inflater.hpp"
 #include "kcdata/reader.hpp"
+#include "kcdata/resynchronization.hpp"
 #include "tools/descriptor.hpp"
 #include "tools/field_value.hpp"
 
@@ -109,8 +110,11 @@ class Input::Opener {
   private:
     Expected<Input> open_data(bool buffers) {
         for (int packing = 0; !begins_with_magic(data()); ++packing) {
+            if (data().empty() && input_.problems_.empty())
+                return Failure{
+                    fmt::format("{}: {}", name_, packing == 0 ? "empty" : "nothing is in it")};
             if (packing == most_packings)
-                return no_buffer();
+                return Failure{fmt::format("{}: packed more than {} times", name_, most_packings)};
             if (auto failure = unpack())
                 return *failure;
         }
@@ -119,8 +123,7 @@ class Input::Opener {
         if (auto failure = find_buffers())
             return *failure;
         if (input_.buffers_.empty())
-            return Failure{input_.problems_.empty() ? no_buffer().text
-                                                    : name_ + ": " + input_.problems_.front()};
+            return no_buffer();
         return std::move(input_);
     }
 
@@ -128,6 +131,8 @@ class Input::Opener {
     void problem(std::string text) { input_.problems_.push_back(std::move(text)); }
 
     Failure no_buffer() const {
+        if (!input_.problems_.empty())
+            return Failure{name_ + ": " + input_.problems_.front()};
         return Failure{
             fmt::format("{}: no kcdata buffer (neither plain nor gzip nor base64)", name_)};
     }
@@ -264,8 +269,17 @@ class Input::Opener {
         Spool inflated = new_spool();
         std::vector<std::size_t> inflated_at(1, 0);
         std::size_t offset = 0;
-        while (begins_with_magic(all.subspan(offset))) {
+        while (offset != all.size()) {
             const Bytes rest = all.subspan(offset);
+            if (!begins_with_magic(rest)) {
+                const std::size_t next = next_buffer(all, offset);
+                remark_rest(rest.first(next - offset),
+                            next == all.size()
+                                ? "behind the last buffer"
+                                : fmt::format("in front of the buffer at {:#x}", next));
+                offset = next;
+                continue;
+            }
             const std::size_t inflated_before = static_cast<std::size_t>(inflated.size());
             kcdata::CompressedHead head;
             std::size_t end = 0;
@@ -285,7 +299,6 @@ class Input::Opener {
             }
             offset = behind_zeros(all, offset + end);
         }
-        remark_rest(all.subspan(offset), "behind the last buffer");
         auto held = inflated.take();
         if (!held.ok())
             return held.failure();
@@ -309,6 +322,15 @@ class Input::Opener {
             }
         } while (reader.resume());
         return reader.error() == kcdata::ReadError::none ? reader.offset() : bytes.size();
+    }
+
+    /// Where the next buffer is that has items, or the end: a magic alone may be anything.
+    static std::size_t next_buffer(Bytes bytes, std::size_t offset) {
+        constexpr unsigned enough = 4;
+        while (offset != bytes.size() && !(begins_with_magic(bytes.subspan(offset)) &&
+                                           kcdata::items_follow(bytes, offset, enough)))
+            ++offset;
+        return offset;
     }
 
     /// Where the next buffer is, if one follows with nothing but zeros between.

@@ -16,7 +16,10 @@ int finished(int status) {
     // A full disk shows at the latest here.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
         std::fputs("stackshot: writing to standard output failed\n", stderr);
-        return status == 0 ? tools::exit_failure : status;
+        // Whatever was salvaged or found is not there.
+        const bool written = status == tools::exit_complete || status == tools::exit_damaged ||
+                             status == tools::exit_wrong_symbols;
+        return written ? tools::exit_failure : status;
     }
     return status;
 }

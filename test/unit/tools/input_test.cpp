@@ -1,5 +1,6 @@
 #include "tools/input.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -143,6 +144,41 @@ TEST_CASE("what follows the last buffer is remarked upon, unless it is zero") {
     REQUIRE(rest.value().remarks().size() == 1);
     CHECK(rest.value().remarks()[0].starts_with("4 bytes"));
     CHECK(rest.value().problems().empty());
+}
+
+TEST_CASE("a buffer behind bytes that are none is found, and those are remarked upon") {
+    const Bytes capture = small_capture();
+    // A magic alone is no buffer.
+    const Bytes garbage =
+        text("some text") + Bytes(40, std::byte{0}) + Bytes(capture.begin(), capture.begin() + 4);
+    for (const Bytes& second : {capture, compressed(capture)}) {
+        const auto input = opened(capture + garbage + second + text("rest"));
+        REQUIRE(input.ok());
+        REQUIRE(input.value().buffers().size() == 2);
+        CHECK(input.value().buffers()[1].offset == capture.size() + garbage.size());
+        CHECK((bytes_of(input.value().buffers()[1]) == capture));
+        CHECK(input.value().remarks() ==
+              std::vector<std::string>{"53 bytes in front of the buffer at " +
+                                           fmt::format("{:#x}", capture.size() + garbage.size()) +
+                                           " are passed over",
+                                       "4 bytes behind the last buffer are passed over"});
+        CHECK(input.value().problems().empty());
+    }
+}
+
+TEST_CASE("what is no capture is told why") {
+    const Bytes capture = small_capture();
+    const auto why = [](const Bytes& bytes) {
+        const auto input = opened(bytes);
+        return input.ok() ? "" : input.failure().text;
+    };
+    CHECK(why({}) == "bytes: empty");
+    const Bytes packed = gzipped(capture);
+    const Bytes cut(packed.begin(), packed.begin() + 12);
+    CHECK(why(cut) == "bytes: the gzip data is cut off; 0 bytes came out");
+    CHECK(why(gzipped({})) == "bytes: nothing is in it");
+    CHECK(why(gzipped(gzipped(gzipped(gzipped(gzipped(capture)))))) ==
+          "bytes: packed more than 4 times");
 }
 
 TEST_CASE("what is no capture is refused, and named") {

@@ -82,7 +82,8 @@ TEST_CASE("wrong usage ends with 2 and says so on standard error") {
     for (const char* arguments :
          {"", "frobnicate", "decode", "decode --frobnicate x", "run --el 3", "run --smp 0",
           "run --smp many", "report a --color sometimes", "capture tcp:nowhere",
-          "compress a --level 10", "compress a --level 6 --xnu", "decompress"}) {
+          "compress a --level 10", "decode a --max-size -1", "dump a --limit -1",
+          "dump a --offset -1", "compress a --level 6 --xnu", "decompress"}) {
         INFO(arguments);
         const Outcome outcome = run(folder, arguments);
         CHECK(outcome.status == 2);
@@ -237,6 +238,23 @@ TEST_CASE("symbols of another build are not used, and the status is 5") {
     CHECK(holds(outcome.out, "0x0000000000003004"));
     CHECK(holds(outcome.out, "no symbols"));
     CHECK(run(folder, "report --elf a.kcdata a.kcdata").status == 1);
+}
+
+TEST_CASE("what cannot be written ends with 1, also if the input is damaged") {
+    const TemporaryFolder folder;
+    Bytes capture = tools_test::small_capture();
+    write_bytes(folder / "a.kcdata", capture);
+    capture.resize(capture.size() - 8);
+    write_bytes(folder / "cut.kcdata", capture);
+    for (const std::string arguments :
+         {"decode a.kcdata", "decode cut.kcdata", "decode --lines cut.kcdata", "dump cut.kcdata",
+          "verify cut.kcdata", "decompress cut.kcdata"}) {
+        INFO(arguments);
+        // The redirections that run() adds are those of `cat`.
+        const Outcome outcome = run(folder, arguments + " >/dev/full 2>told.txt; exit $?; cat");
+        CHECK(outcome.status == 1);
+        CHECK(holds(text_of(folder / "told.txt"), "standard output"));
+    }
 }
 
 TEST_CASE("extract takes a capture out of a log, and names what is missing") {
