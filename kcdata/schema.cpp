@@ -575,7 +575,7 @@ constexpr Row rows[] = {
         field("aotSlidBaseAddress", u64, 24).address(),
         field("aotUUID", u8, 32, 16),
     TYPE(STACKSHOT_KCTYPE_SHAREDCACHE_ID, "sharedCacheID", basic),
-        field("sharedCacheID", i32, 0),
+        field("sharedCacheID", u32, 0).printed_as(i32),
     TYPE(STACKSHOT_KCTYPE_CODESIGNING_INFO, "stackshot_task_codesigning_info", structure),
         field("csflags", u64, 0),
         field("cs_trust_level", u32, 8),

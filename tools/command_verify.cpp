@@ -67,10 +67,12 @@ int verify_file(const Options& options) {
         return report_failure(input.failure());
     VerifyOptions wanted;
     wanted.strict = options.strict;
+    wanted.max_inflated = options.input.max_size;
     if (options.generation != 0)
         wanted.generation = static_cast<Generation>(options.generation);
     Printer printer(options);
-    verify(input.value().data(), wanted, printer);
+    if (const auto failure = verify(input.value().data(), wanted, printer))
+        return report_failure(*failure);
     for (const std::string& problem : input.value().problems())
         say("{}: {}", options.input.file, problem);
     if (printer.violations() == 0 && input.value().problems().empty())

@@ -13,6 +13,7 @@
 #include "kcdata/types.hpp"
 #include "tools/field_value.hpp"
 #include "tools/item_layout.hpp"
+#include "tools/utf8.hpp"
 
 namespace tools {
 
@@ -107,13 +108,13 @@ class Definition {
             return fmt::format("\"{}\" is defined without fields", name());
         if (field_count() > max_defined_fields)
             return fmt::format("\"{}\" is defined with {} fields", name(), field_count());
-        std::set<std::string_view> keys;
+        std::set<std::string> keys;
         std::size_t end = 0, sum = 0;
         for (std::size_t i = 0; i < field_count(); ++i) {
             const FieldDefinition each = field(i);
             if (each.type < 1 || each.type > std::size(c_names))
                 return fmt::format("\"{}\" has a field of unknown type {}", name(), each.type);
-            if (!keys.insert(each.key()).second)
+            if (!keys.insert(utf8_text(each.key())).second)
                 return fmt::format("\"{}\" has two fields \"{}\"", name(), each.key());
             const std::size_t size =
                 each.count() * kcdata::size_of(static_cast<FieldType>(each.type));
@@ -549,7 +550,7 @@ class Decoder {
         return at;
     }
 
-    /// The key as it is, not escaped: in the plan, the buffer or `text`.
+    /// The key as it is printed, but for escapes: in the plan or `text`.
     std::string_view key_of(const Occurrence& at, KeyText& text) const {
         const Item& item = at.item;
         if (item.kind == ItemKind::array && at.plan->shape != Shape::opaque)
@@ -561,7 +562,9 @@ class Decoder {
             case Shape::merged:
                 return at.field != 0 ? at.plan->fields[at.field - 1].key.text : at.plan->key.text;
             case Shape::described:
-                return description_in(item.payload);
+                text.clear();
+                text.append(utf8_text(description_in(item.payload)));
+                return {text.data(), text.size()};
             case Shape::nested:
                 return root_key(item.payload);
             case Shape::type_definition: {
@@ -570,7 +573,7 @@ class Decoder {
                                                   ? definition.field(0).key()
                                                   : definition.name().substr(0, Field::max_key);
                 text.clear();
-                fmt::format_to(fmt::appender(text), "typedef[{}]", name);
+                fmt::format_to(fmt::appender(text), "typedef[{}]", utf8_text(name));
                 return {text.data(), text.size()};
             }
             case Shape::container:

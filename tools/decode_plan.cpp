@@ -6,6 +6,7 @@
 #include "kcdata/format.hpp"
 #include "kcdata/types.hpp"
 #include "tools/json_emitter.hpp"
+#include "tools/utf8.hpp"
 
 namespace tools {
 
@@ -110,7 +111,7 @@ std::uint32_t key_hash(std::string_view key) {
 }
 
 PlannedKey::PlannedKey(std::string_view key)
-    : text(key), quoted(JsonEmitter::quoted_key(key)), hash(key_hash(key)) {}
+    : text(utf8_text(key)), quoted(JsonEmitter::quoted_key(text)), hash(key_hash(text)) {}
 
 FieldPlan plan_field(std::uint32_t type, const Field& field, const DecodeOptions& options) {
     FieldPlan plan;

@@ -17,7 +17,8 @@ namespace tools {
 /// FNV-1a. For putting equal keys side by side, never for telling that keys are equal.
 std::uint32_t key_hash(std::string_view key);
 
-/// A key of the JSON document.
+/// A key of the JSON document, as it is printed there: keys that differ in bytes that are not UTF-8
+/// are one.
 struct PlannedKey {
     PlannedKey() = default;
     explicit PlannedKey(std::string_view text);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace tools {
@@ -27,6 +28,20 @@ inline std::size_t utf8_sequence_length(std::string_view text) {
         return second && continues(2) && continues(3) ? 4 : 0;
     }
     return 0;
+}
+
+/// `text` with U+FFFD for each byte that is not UTF-8.
+inline std::string utf8_text(std::string_view text) {
+    std::string result;
+    while (!text.empty()) {
+        const std::size_t length = utf8_sequence_length(text);
+        if (length == 0)
+            result += "\xef\xbf\xbd";
+        else
+            result += text.substr(0, length);
+        text.remove_prefix(length == 0 ? 1 : length);
+    }
+    return result;
 }
 
 }  // namespace tools

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -18,6 +17,7 @@
 #include "tools/item_walk.hpp"
 #include "tools/printable.hpp"
 #include "tools/record_order.hpp"
+#include "tools/spool.hpp"
 
 namespace tools {
 
@@ -99,8 +99,6 @@ constexpr std::uint64_t count_mask = KCDATA_FLAGS_STRUCT_PADDING_MASK;
 
 /// The strings that are cut at this length, without their NUL.
 constexpr std::size_t longest_string = 256;
-/// A compressed buffer that says it is longer is not inflated.
-constexpr std::uint64_t longest_inflated = std::uint64_t{1} << 30;
 
 bool is_container_item(std::uint32_t type) {
     return type == KCDATA_TYPE_CONTAINER_BEGIN || type == KCDATA_TYPE_CONTAINER_END;
@@ -169,6 +167,8 @@ class Verifier {
         }
         base_ = outer_base;
     }
+
+    const std::optional<Failure>& failure() const { return failure_; }
 
   private:
     /// What is known of a container that is open, or of the buffer: the first of them.
@@ -282,15 +282,11 @@ class Verifier {
                 return;
         }
         std::vector<std::byte> memory(Inflater::memory_size);
-        Inflater inflater(head, memory, longest_inflated);
-        std::vector<std::byte> plain(sizeof(ItemHeader));
-        std::memcpy(plain.data(), &head.inner_begin, sizeof(ItemHeader));
-        constexpr std::size_t step = 1 << 16;
-        for (std::size_t size = step; size == step;) {
-            const std::size_t old = plain.size();
-            plain.resize(old + step);
-            size = inflater.read(std::span(plain).subspan(old));
-            plain.resize(old + size);
+        Inflater inflater(head, memory, options_.max_inflated - held_);
+        const auto plain = inflated(head.inner_begin, inflater);
+        if (!plain.ok()) {
+            failure_ = plain.failure();
+            return;
         }
         switch (inflater.error()) {
             case CompressionError::none:
@@ -309,10 +305,27 @@ class Verifier {
         }
         if (inflater.total() % alignment != 0)
             broken<"compressed-totals">(offset, "{} bytes come out", inflater.total());
+        held_ += inflater.total();
+        inner("compressed", plain.value().get(), 0);
+        held_ -= inflater.total();
+    }
+
+    /// The plain buffer: all that can be inflated, between BEGIN and BUFFER_END.
+    static Expected<HeldBytes> inflated(const ItemHeader& begin, Inflater& inflater) {
+        Spool plain(UINT64_MAX, {});
+        if (auto failure = plain.append(std::as_bytes(std::span(&begin, 1))))
+            return *failure;
+        std::vector<std::byte> piece(1 << 16);
+        std::size_t size = 0;
+        do {
+            size = inflater.read(piece);
+            if (auto failure = plain.append(std::span(piece).first(size)))
+                return *failure;
+        } while (size == piece.size());
         const ItemHeader end{KCDATA_TYPE_BUFFER_END, 0, 0};
-        const auto end_bytes = std::as_bytes(std::span(&end, 1));
-        plain.insert(plain.end(), end_bytes.begin(), end_bytes.end());
-        inner("compressed", plain, 0);
+        if (auto failure = plain.append(std::as_bytes(std::span(&end, 1))))
+            return *failure;
+        return plain.take();
     }
 
     /// Checks a buffer inside of this one.
@@ -690,6 +703,9 @@ class Verifier {
 
     const VerifyOptions& options_;
     VerifyReport& report_;
+    std::optional<Failure> failure_{};
+    /// Bytes that are inflated now.
+    std::uint64_t held_ = 0;
     std::uint64_t base_ = 0;
     std::size_t level_ = 0;
     std::string outer_where_{};
@@ -702,8 +718,11 @@ std::span<const Rule> rules() {
     return all_rules;
 }
 
-void verify(std::span<const std::byte> bytes, const VerifyOptions& options, VerifyReport& report) {
-    Verifier(options, report).file(bytes, 0);
+std::optional<Failure> verify(std::span<const std::byte> bytes, const VerifyOptions& options,
+                              VerifyReport& report) {
+    Verifier verifier(options, report);
+    verifier.file(bytes, 0);
+    return verifier.failure();
 }
 
 }  // namespace tools

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "tools/failure.hpp"
+
 namespace tools {
 
 /// How a writer tells the padding of its items; XNU's did it in these ways, one after the other.
@@ -30,6 +32,8 @@ struct VerifyOptions {
     /// Nothing: what the buffer itself shows.
     std::optional<Generation> generation{};
     bool strict = false;
+    /// Bytes that a compressed buffer, with those inside of it, may have when inflated.
+    std::uint64_t max_inflated = std::uint64_t{4} << 30;
 };
 
 /// One place where a rule is broken.
@@ -55,7 +59,9 @@ class VerifyReport {
     virtual void buffer(const Verified& buffer) = 0;
 };
 
-/// Checks every rule in every buffer of a file. Takes any bytes.
-void verify(std::span<const std::byte> bytes, const VerifyOptions& options, VerifyReport& report);
+/// Checks every rule in every buffer of a file. Takes any bytes. What is inflated goes through a
+/// Spool; only that can fail.
+std::optional<Failure> verify(std::span<const std::byte> bytes, const VerifyOptions& options,
+                              VerifyReport& report);
 
 }  // namespace tools

@@ -37,8 +37,8 @@ class Count final : public tools::VerifyReport {
 /// What keeps all rules is read to its end.
 void check_rules(std::span<const std::byte> bytes) {
     Count usual, strict;
-    tools::verify(bytes, {}, usual);
-    tools::verify(bytes, {.generation = tools::Generation::marked, .strict = true}, strict);
+    check(!tools::verify(bytes, {}, usual));
+    check(!tools::verify(bytes, {.generation = tools::Generation::marked, .strict = true}, strict));
     if (usual.violations() != 0)
         return;
     kcdata::Reader reader(bytes);

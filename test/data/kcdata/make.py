@@ -98,8 +98,10 @@ def read_types(path):
             count = 1 if not match[2] else int(match[3]) if match[3] else REST
             if row['size'] == '0':  # a list whose length the fields before it tell
                 continue
+            in_header = re.search(r'header says (\w+)', row['notes'])
             read_as = re.search(r'libkdd (?:reads it|prints) as (\w+)', row['notes'])
-            kind.fields.append(Field(row['field_name'], match[1], int(row['offset']), count,
+            kind.fields.append(Field(row['field_name'], in_header[1] if in_header else match[1],
+                                     int(row['offset']), count,
                                      row['libkdd_field_key'], read_as and read_as[1],
                                      row['libkdd_field_key'] != '(not decoded)'))
             older = re.search(r'older writers .*payload (\d+) bytes', row['notes'])

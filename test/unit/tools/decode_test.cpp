@@ -296,6 +296,23 @@ TEST_CASE("a type definition describes later items, and is printed with its fiel
     CHECK(both.contains("typedef[byte]"));
 }
 
+TEST_CASE("keys that differ only in what is not UTF-8 are one key") {
+    const auto described = [](const char* description, std::uint32_t value) {
+        return padded(description, description_size) + bytes_of(value);
+    };
+    const Bytes buffer = Buffer()
+                             .item(KCDATA_TYPE_UINT32_DESC, 0, described("a\xfe", 1))
+                             .item(KCDATA_TYPE_UINT32_DESC, 0, described("a\xff", 2))
+                             .item(KCDATA_TYPE_UINT32_DESC, 0, described("a\xff\xff", 3))
+                             .finish();
+    CHECK(decoded(buffer, 1).at("kcdata_stackshot") == json{{"a\ufffd", 1}, {"a\ufffd\ufffd", 3}});
+    CHECK(decoded(buffer, 0, full).at("kcdata_stackshot") ==
+          json{{"a\ufffd", {1, 2}}, {"a\ufffd\ufffd", 3}});
+    const std::string same =
+        definition(0x7000, 2, "same") + field(0, 3, 0, 1, "\xfe") + field(0, 3, 1, 1, "\xff");
+    stackshot(Buffer().item(KCDATA_TYPE_TYPEDEFINTION, 0, same).finish(), 1);
+}
+
 TEST_CASE("what stands before the damage is decoded, and the damage has its offset") {
     Bytes cut = Buffer()
                     .begin(STACKSHOT_KCCONTAINER_TASK, 1)

@@ -3,6 +3,8 @@
 #include "tools/verify.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include "captures.hpp"
 #include "encoded.hpp"
+#include "packings.hpp"
 #include "temporary_folder.hpp"
 #include "test/unit/reference_samples.hpp"
 
@@ -37,7 +40,7 @@ class Kept final : public tools::VerifyReport {
 
 Kept verified(std::span<const std::byte> bytes, const tools::VerifyOptions& options = {}) {
     Kept kept;
-    tools::verify(bytes, options, kept);
+    REQUIRE_FALSE(tools::verify(bytes, options, kept));
     return kept;
 }
 
@@ -288,6 +291,28 @@ TEST_CASE("the generation is found out, and is the lowest of those mixed") {
         encoded(plain(R"({"type": "KCDATA_TYPE_PID", "fields": {"pid": 1}, "flags": 12})")));
     CHECK(mixed.lines.empty());
     CHECK(mixed.buffers.at(0).generation == Generation::counted);
+}
+
+TEST_CASE("what is inflated goes through a file, up to a limit") {
+    const std::size_t size = std::size_t{4} << 20;
+    Bytes large =
+        encoded(plain(R"({"type": "0x7777", "hex": "00000000000000000000000000000000"})"));
+    const std::size_t at = 2 * sizeof(kcdata::ItemHeader);
+    large.insert(large.begin() + static_cast<std::ptrdiff_t>(at), size, std::byte{0});
+    const auto told = static_cast<std::uint32_t>(size + kcdata::alignment);
+    std::memcpy(large.data() + sizeof(kcdata::ItemHeader) + sizeof(told), &told, sizeof(told));
+    const Bytes bytes = tools_test::compressed(large);
+    CHECK(verified(bytes).lines.empty());
+    CHECK((verified(bytes, {.max_inflated = size}).names ==
+           std::set<std::string>{"compressed-totals"}));
+
+    const tools_test::TemporaryFolder folder;
+    REQUIRE(setenv("TMPDIR", (folder / "nothing").c_str(), 1) == 0);
+    Kept kept;
+    const auto failure = tools::verify(bytes, {}, kept);
+    REQUIRE(unsetenv("TMPDIR") == 0);
+    REQUIRE(failure);
+    CHECK(failure->text.find(folder / "nothing") != std::string::npos);
 }
 
 TEST_CASE("captures of all generations of XNU pass") {
