@@ -29,7 +29,12 @@ constexpr const char* details =
     "document; then follows a line for each container (a task, say): {\"task_snapshots\": {ID: "
     "{...}}}.\n\n"
     "What is damaged is left out and named with its offset, the number of its item and the\n"
-    "containers around it; the rest is printed.\n\n";
+    "containers around it; the rest is printed, and the exit status is 3. Bytes behind the end of "
+    "a\n"
+    "buffer mean nothing: they are passed over and told of, unless they are zero; a buffer behind\n"
+    "them is found. --strict refuses both.\n\n"
+    "JSON holds only UTF-8: of a text that is not, each wrong byte is U+FFFD. dump shows the "
+    "bytes.\n\n";
 
 struct Options {
     InputOptions input{};

@@ -18,8 +18,12 @@ constexpr const char* details =
     "with offset, value and the names of flags; bytes that no field covers in hexadecimal, also\n"
     "those behind the end of the buffer. What is wrong is marked with !! where it stands; behind\n"
     "damage the dump goes on at the next 16-byte boundary where items make sense.\n\n"
-    "With --json the text is exact: encode makes the same bytes of it (unless only some of the\n"
-    "items are chosen). Its form is told by encode --help.\n\n";
+    "Of a compressed buffer (BEGIN_COMPRESSED) the stream is shown as it is: `stackshot "
+    "decompress\n"
+    "FILE | stackshot dump -` shows the items in it. gzip and base64 are unpacked.\n\n"
+    "With --json the text is exact: encode makes the same bytes of it, unpacked (unless only some "
+    "of\n"
+    "the items are chosen). Its form is told by encode --help.\n\n";
 
 struct Options {
     InputOptions input{};

@@ -10,7 +10,10 @@ constexpr const char* description =
     "their states and stacks, at one moment.\n\n"
     "  stackshot run -o a.kcdata          boot the image in QEMU and take one\n"
     "  stackshot report a.kcdata          read it\n"
-    "  stackshot decode a.kcdata          the same as JSON, for programs\n";
+    "  stackshot decode a.kcdata          the same as JSON, for programs\n\n"
+    "decode, report, dump, verify, compress and decompress read the kcdata of Apple's kernels "
+    "too:\n"
+    "stackshots, crash info, exit reasons. They need neither the image nor QEMU.\n";
 
 int finished(int status) {
     // A full disk shows at the latest here.
