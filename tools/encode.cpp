@@ -447,6 +447,8 @@ class Encoder {
         if (length) {
             if (*length < tail.size())
                 return fail(*object.find("length"), "the tail alone is longer");
+            if (*length > payload.size() + tail.size() + max_zeros)
+                return fail(*object.find("length"), too_many_zeros());
             payload.resize(static_cast<std::size_t>(*length) - tail.size());
         }
         payload.insert(payload.end(), tail.begin(), tail.end());
@@ -485,16 +487,21 @@ class Encoder {
             total > max_size)
             return fail(*elements, "an item has less than 4 GiB");
         Bytes payload;
+        std::uint64_t filled = 0;
         for (std::size_t i = 0; i < list->size(); ++i) {
             const Step step(*this, "elements");
             const Step index(*this, i);
             Bytes bytes;
             if (!element((*list)[i], element_type, known, bytes))
                 return false;
-            if (element_size)
+            if (element_size) {
+                filled += *element_size - std::min<std::uint64_t>(*element_size, bytes.size());
+                if (filled > max_zeros)
+                    return fail(*object.find("element_size"), too_many_zeros());
                 bytes.resize(static_cast<std::size_t>(*element_size));
-            else if (i > 0 && bytes.size() * i != payload.size())
+            } else if (i > 0 && bytes.size() * i != payload.size()) {
                 return fail((*list)[i], "not as long as the elements before");
+            }
             payload.insert(payload.end(), bytes.begin(), bytes.end());
         }
         const std::uint64_t size = count.value_or(list->size());
@@ -573,6 +580,10 @@ class Encoder {
     bool raw_bytes(const JsonValue&, const JsonValue& value, Bytes& out) {
         const Step step(*this, "bytes");
         return hex(value, out);
+    }
+
+    static std::string too_many_zeros() {
+        return fmt::format("more than {} bytes to be filled up", max_zeros);
     }
 
     bool zeros(const JsonValue&, const JsonValue& value, Bytes& out) {

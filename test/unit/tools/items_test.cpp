@@ -274,6 +274,16 @@ TEST_CASE("a text that is wrong is refused with line, column, path and reason") 
               ->text == "a.json:1:24: [1].type: no type is called \"x\"");
     CHECK(size == 16);
     CHECK(holds(failure_of(std::string(200, '[')), "too many objects and arrays"));
+
+    // A few characters do not make gigabytes.
+    CHECK(item(R"({"type": 7, "length": 4294967295})") ==
+          "a.json:2:23: [0]: more than 268435456 bytes to be filled up");
+    CHECK(item(R"({"array": 7, "elements": [{"hex": ""}], "element_size": 4294967295})") ==
+          "a.json:2:57: [0].elements[0]: more than 268435456 bytes to be filled up");
+    CHECK(item(R"({"array": 7, "elements": [{"hex": ""}, {"hex": ""}, {"hex": ""}],
+                   "element_size": 134217728})") ==
+          "a.json:3:36: [0].elements[2]: more than 268435456 bytes to be filled up");
+    CHECK(item(R"({"type": 7, "hex": "ff", "length": 4000})") == "no failure");
 }
 
 TEST_CASE("text that is UTF-8 is told as text, other bytes as such") {
