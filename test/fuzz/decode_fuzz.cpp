@@ -1,11 +1,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 
 #include "kcdata/reader.hpp"
+#include "test/unit/tools/strict_json.hpp"
 #include "tools/decode.hpp"
 #include "tools/input.hpp"
 #include "tools/report.hpp"
@@ -28,7 +28,8 @@ bool is_sound(Bytes buffer) {
     return reader.error() == kcdata::ReadError::none;
 }
 
-/// Decodes `buffer` and looks at the text: one document, or one each line; the same each time.
+/// Decodes `buffer` and looks at the text: one document, or one each line, with no key twice; the
+/// same each time.
 void check_decode(Bytes buffer, const tools::DecodeOptions& options, bool lines, unsigned indent) {
     std::string text[2];
     for (std::string& each : text) {
@@ -44,11 +45,11 @@ void check_decode(Bytes buffer, const tools::DecodeOptions& options, bool lines,
     check(text[0] == text[1]);
     std::string_view rest = text[0];
     if (!lines && !rest.empty())
-        check(nlohmann::json::accept(rest));
+        tools_test::parse_strictly(rest);
     while (lines && !rest.empty()) {
         const std::size_t end = rest.find('\n');
         check(end != std::string_view::npos);
-        check(nlohmann::json::accept(rest.substr(0, end)));
+        tools_test::parse_strictly(rest.substr(0, end));
         rest.remove_prefix(end + 1);
     }
 }

@@ -4,12 +4,13 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tools_test {
 
 /// Parses a JSON document in which no object has a key twice; throws otherwise.
-inline nlohmann::json parse_strictly(const std::string& text) {
+inline nlohmann::json parse_strictly(std::string_view text) {
     std::vector<std::set<std::string>> open;
     const auto check = [&open](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
         using Event = nlohmann::json::parse_event_t;
