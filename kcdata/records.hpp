@@ -168,6 +168,40 @@ struct stackshot_duration_v2 {
 };
 static_assert(sizeof(stackshot_duration_v2) == 24);
 
+/// Element of STACKSHOT_KCTYPE_THREAD_WAITINFO: what a waiting thread waits for. The first 25 bytes
+/// are stackshot_thread_waitinfo.
+struct [[gnu::packed]] stackshot_thread_waitinfo_v2 {
+    /// By the type: a thread id, a pid, a port name or address; 0 if nobody or not known; or one of
+    /// STACKSHOT_WAITOWNER_*.
+    std::uint64_t owner;
+    std::uint64_t waiter;   ///< thread id
+    std::uint64_t context;  ///< address or id of what is waited for; 0: none
+    std::uint8_t wait_type;
+    std::int16_t portlabel_id;
+    std::uint32_t wait_flags;
+};
+static_assert(sizeof(stackshot_thread_waitinfo_v2) == 31);
+
+/// Element of STACKSHOT_KCTYPE_THREAD_TURNSTILEINFO: whom a waiting thread's turnstile pushes at its
+/// far end. The first 26 bytes are stackshot_thread_turnstileinfo.
+struct [[gnu::packed]] stackshot_thread_turnstileinfo_v2 {
+    std::uint64_t waiter;             ///< thread id
+    std::uint64_t turnstile_context;  ///< by the flags: thread id, pid or work queue address
+    std::uint8_t turnstile_priority;
+    std::uint8_t number_of_hops;  ///< turnstiles passed, the first one included
+    std::uint64_t turnstile_flags;
+    std::int16_t portlabel_id;
+};
+static_assert(sizeof(stackshot_thread_turnstileinfo_v2) == 28);
+
+/// STACKSHOT_KCTYPE_PORTLABEL.
+struct [[gnu::packed]] portlabel_info {
+    std::int16_t portlabel_id;
+    std::uint16_t portlabel_flags;
+    std::uint8_t portlabel_domain;
+};
+static_assert(sizeof(portlabel_info) == 5);
+
 /// Element of STACKSHOT_KCTYPE_LATENCY_INFO_CPU. Times in absolute time, sizes in bytes.
 struct stackshot_latency_cpu {
     std::int32_t cpu_number;
@@ -295,6 +329,70 @@ inline constexpr std::uint64_t kThreadTruncKernBT = 0x4000;
 inline constexpr std::uint64_t kThreadTruncUserBT = 0x8000;
 inline constexpr std::uint64_t kThreadTruncUserAsyncBT = 0x10000;
 
+// stackshot_thread_waitinfo_v2::wait_type.
+inline constexpr std::uint8_t kThreadWaitNone = 0x00;
+inline constexpr std::uint8_t kThreadWaitKernelMutex = 0x01;
+inline constexpr std::uint8_t kThreadWaitPortReceive = 0x02;
+inline constexpr std::uint8_t kThreadWaitPortSetReceive = 0x03;
+inline constexpr std::uint8_t kThreadWaitPortSend = 0x04;
+inline constexpr std::uint8_t kThreadWaitPortSendInTransit = 0x05;
+inline constexpr std::uint8_t kThreadWaitSemaphore = 0x06;
+inline constexpr std::uint8_t kThreadWaitKernelRWLockRead = 0x07;
+inline constexpr std::uint8_t kThreadWaitKernelRWLockWrite = 0x08;
+inline constexpr std::uint8_t kThreadWaitKernelRWLockUpgrade = 0x09;
+inline constexpr std::uint8_t kThreadWaitUserLock = 0x0a;
+inline constexpr std::uint8_t kThreadWaitPThreadMutex = 0x0b;
+inline constexpr std::uint8_t kThreadWaitPThreadRWLockRead = 0x0c;
+inline constexpr std::uint8_t kThreadWaitPThreadRWLockWrite = 0x0d;
+inline constexpr std::uint8_t kThreadWaitPThreadCondVar = 0x0e;
+inline constexpr std::uint8_t kThreadWaitParkedWorkQueue = 0x0f;
+inline constexpr std::uint8_t kThreadWaitWorkloopSyncWait = 0x10;
+inline constexpr std::uint8_t kThreadWaitOnProcess = 0x11;
+inline constexpr std::uint8_t kThreadWaitSleepWithInheritor = 0x12;
+inline constexpr std::uint8_t kThreadWaitEventlink = 0x13;
+inline constexpr std::uint8_t kThreadWaitCompressor = 0x14;
+inline constexpr std::uint8_t kThreadWaitParkedBoundWorkQueue = 0x15;
+inline constexpr std::uint8_t kThreadWaitPageBusy = 0x16;
+inline constexpr std::uint8_t kThreadWaitPagerInit = 0x17;
+inline constexpr std::uint8_t kThreadWaitPagerReady = 0x18;
+inline constexpr std::uint8_t kThreadWaitPagingActivity = 0x19;
+inline constexpr std::uint8_t kThreadWaitMappingInProgress = 0x1a;
+inline constexpr std::uint8_t kThreadWaitMemoryBlocked = 0x1b;
+inline constexpr std::uint8_t kThreadWaitPagingInProgress = 0x1c;
+inline constexpr std::uint8_t kThreadWaitPageInThrottle = 0x1d;
+inline constexpr std::uint8_t kThreadWaitExclaveCore = 0x1e;
+inline constexpr std::uint8_t kThreadWaitExclaveKit = 0x1f;
+
+// stackshot_thread_waitinfo_v2::owner, where it is none of those that its type has.
+inline constexpr std::uint64_t STACKSHOT_WAITOWNER_KERNEL = 0xfffffffffffffffe;
+inline constexpr std::uint64_t STACKSHOT_WAITOWNER_PORT_LOCKED = 0xfffffffffffffffd;
+inline constexpr std::uint64_t STACKSHOT_WAITOWNER_PSET_LOCKED = 0xfffffffffffffffc;
+inline constexpr std::uint64_t STACKSHOT_WAITOWNER_INTRANSIT = 0xfffffffffffffffb;
+inline constexpr std::uint64_t STACKSHOT_WAITOWNER_MTXSPIN = 0xfffffffffffffffa;
+inline constexpr std::uint64_t STACKSHOT_WAITOWNER_THREQUESTED = 0xfffffffffffffff9;
+inline constexpr std::uint64_t STACKSHOT_WAITOWNER_SUSPENDED = 0xfffffffffffffff8;
+
+// stackshot_thread_waitinfo_v2::wait_flags.
+inline constexpr std::uint32_t STACKSHOT_WAITINFO_FLAGS_SPECIALREPLY = 0x1;
+
+// stackshot_thread_turnstileinfo_v2::turnstile_flags.
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_UNKNOWN = 0x01;
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_LOCKED_WAITQ = 0x02;
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_WORKQUEUE = 0x04;
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_THREAD = 0x08;
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_BLOCKED_ON_TASK = 0x10;
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_HELD_IPLOCK = 0x20;
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_SENDPORT = 0x40;
+inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_RECEIVEPORT = 0x80;
+
+// The portlabel_id of both, and of portlabel_info.
+inline constexpr std::int16_t STACKSHOT_PORTLABELID_NONE = 0;
+inline constexpr std::int16_t STACKSHOT_PORTLABELID_MISSING = -1;
+
+// portlabel_info::portlabel_flags.
+inline constexpr std::uint16_t STACKSHOT_PORTLABEL_READFAILED = 0x1;
+inline constexpr std::uint16_t STACKSHOT_PORTLABEL_THROTTLED = 0x2;
+
 // thread_snapshot_v4::ths_state.
 inline constexpr std::uint32_t SS_TH_WAIT = 0x01;
 inline constexpr std::uint32_t SS_TH_SUSP = 0x02;
@@ -303,34 +401,5 @@ inline constexpr std::uint32_t SS_TH_UNINT = 0x08;
 inline constexpr std::uint32_t SS_TH_TERMINATE = 0x10;
 inline constexpr std::uint32_t SS_TH_TERMINATE2 = 0x20;
 inline constexpr std::uint32_t SS_TH_IDLE = 0x80;
-
-// thread_waitinfo_v2::wait_type: what a thread waits for. Those this kernel has.
-inline constexpr std::uint8_t kThreadWaitNone = 0x0;
-inline constexpr std::uint8_t kThreadWaitKernelMutex = 0x1;
-inline constexpr std::uint8_t kThreadWaitPortReceive = 0x2;
-inline constexpr std::uint8_t kThreadWaitPortSend = 0x4;
-inline constexpr std::uint8_t kThreadWaitSemaphore = 0x6;
-inline constexpr std::uint8_t kThreadWaitKernelRWLockRead = 0x7;
-inline constexpr std::uint8_t kThreadWaitKernelRWLockWrite = 0x8;
-inline constexpr std::uint8_t kThreadWaitKernelRWLockUpgrade = 0x9;
-inline constexpr std::uint8_t kThreadWaitPThreadCondVar = 0xe;
-inline constexpr std::uint8_t kThreadWaitParkedWorkQueue = 0xf;
-inline constexpr std::uint8_t kThreadWaitSleepWithInheritor = 0x12;
-
-// thread_waitinfo_v2::wait_flags.
-inline constexpr std::uint32_t STACKSHOT_WAITINFO_FLAGS_SPECIALREPLY = 0x1;
-
-// thread_waitinfo_v2::owner, where it is nobody's id. Those this kernel has.
-inline constexpr std::uint64_t STACKSHOT_WAITOWNER_KERNEL = ~std::uint64_t{1};
-inline constexpr std::uint64_t STACKSHOT_WAITOWNER_PORT_LOCKED = ~std::uint64_t{2};
-inline constexpr std::uint64_t STACKSHOT_WAITOWNER_INTRANSIT = ~std::uint64_t{4};
-inline constexpr std::uint64_t STACKSHOT_WAITOWNER_MTXSPIN = ~std::uint64_t{5};
-
-// thread_turnstileinfo_v2::turnstile_flags.
-inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_UNKNOWN = 0x01;
-inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_LOCKED_WAITQ = 0x02;
-inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_THREAD = 0x08;
-inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_BLOCKED_ON_TASK = 0x10;
-inline constexpr std::uint64_t STACKSHOT_TURNSTILE_STATUS_HELD_IPLOCK = 0x20;
 
 }  // namespace kcdata

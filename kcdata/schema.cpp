@@ -990,6 +990,31 @@ static_assert(lies_as<stackshot_cpu_times_v2>(STACKSHOT_KCTYPE_CPU_TIMES,
                                                   MEMBER(stackshot_cpu_times_v2, system_usec),
                                                   MEMBER(stackshot_cpu_times_v2, runnable_usec),
                                               }));
+static_assert(lies_as<stackshot_thread_waitinfo_v2>(
+    STACKSHOT_KCTYPE_THREAD_WAITINFO, {
+                                          MEMBER(stackshot_thread_waitinfo_v2, owner),
+                                          MEMBER(stackshot_thread_waitinfo_v2, waiter),
+                                          MEMBER(stackshot_thread_waitinfo_v2, context),
+                                          MEMBER(stackshot_thread_waitinfo_v2, wait_type),
+                                          MEMBER(stackshot_thread_waitinfo_v2, portlabel_id),
+                                          MEMBER(stackshot_thread_waitinfo_v2, wait_flags),
+                                      }));
+static_assert(lies_as<stackshot_thread_turnstileinfo_v2>(
+    STACKSHOT_KCTYPE_THREAD_TURNSTILEINFO,
+    {
+        MEMBER(stackshot_thread_turnstileinfo_v2, waiter),
+        MEMBER(stackshot_thread_turnstileinfo_v2, turnstile_context),
+        MEMBER(stackshot_thread_turnstileinfo_v2, turnstile_priority),
+        MEMBER(stackshot_thread_turnstileinfo_v2, number_of_hops),
+        MEMBER(stackshot_thread_turnstileinfo_v2, turnstile_flags),
+        MEMBER(stackshot_thread_turnstileinfo_v2, portlabel_id),
+    }));
+static_assert(lies_as<portlabel_info>(STACKSHOT_KCTYPE_PORTLABEL,
+                                      {
+                                          MEMBER(portlabel_info, portlabel_id),
+                                          MEMBER(portlabel_info, portlabel_flags),
+                                          MEMBER(portlabel_info, portlabel_domain),
+                                      }));
 static_assert(
     lies_as<stackshot_duration_v2>(STACKSHOT_KCTYPE_STACKSHOT_DURATION,
                                    {

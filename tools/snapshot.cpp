@@ -54,7 +54,7 @@ class SnapshotReader {
 
   private:
     /// Where in the nest of containers an item stands.
-    enum class Place { global, task, thread, elsewhere };
+    enum class Place { global, task, thread, port_label, elsewhere };
 
     Place place() const { return places_.empty() ? Place::global : places_.back(); }
 
@@ -77,6 +77,8 @@ class SnapshotReader {
                     take_task_item(item);
                 else if (place() == Place::global)
                     take_global_item(item);
+                else if (place() == Place::port_label)
+                    take_port_label_item(item);
                 break;
             case ItemKind::end:
                 break;
@@ -100,6 +102,11 @@ class SnapshotReader {
                    place() == Place::task) {
             snapshot_.tasks.back().threads.emplace_back().id = item.container_id;
             places_.push_back(Place::thread);
+        } else if (item.container_type == kcdata::STACKSHOT_KCCONTAINER_PORTLABEL &&
+                   place() == Place::task) {
+            snapshot_.tasks.back().port_labels.emplace_back().id =
+                static_cast<std::int16_t>(item.container_id);
+            places_.push_back(Place::port_label);
         } else {
             places_.push_back(Place::elsewhere);
         }
@@ -194,8 +201,12 @@ class SnapshotReader {
     void take_task_item(const Item& item) {
         TaskSnapshot& task = snapshot_.tasks.back();
         const Payload payload = item.payload;
-        if (item.kind == ItemKind::array)
+        if (item.kind == ItemKind::array) {
+            for (std::size_t i = 0; i < item.element_count; ++i)
+                take_task_element(task, item.element_type,
+                                  payload.subspan(i * item.element_size, item.element_size));
             return;
+        }
         if (item.type == kcdata::STACKSHOT_KCTYPE_TASK_SNAPSHOT) {
             using Record = kcdata::task_snapshot_v2;
             task.ss_flags = load<std::uint64_t>(payload, offsetof(Record, ts_ss_flags));
@@ -213,6 +224,72 @@ class SnapshotReader {
                 std::copy(std::begin(info->imageUUID), std::end(info->imageUUID),
                           kernel.uuid.begin());
             }
+        } else {
+            take_task_element(task, item.type, payload);
+        }
+    }
+
+    /// What a task has any number of: in arrays, or one by one.
+    static void take_task_element(TaskSnapshot& task, std::uint32_t type, Payload payload) {
+        if (type == kcdata::STACKSHOT_KCTYPE_THREAD_WAITINFO) {
+            using Record = kcdata::stackshot_thread_waitinfo_v2;
+            const auto waiter = load<std::uint64_t>(payload, offsetof(Record, waiter));
+            const auto wait_type = load<std::uint8_t>(payload, offsetof(Record, wait_type));
+            if (!waiter || !wait_type)
+                return;
+            task.wait_infos.push_back(
+                {.waiter = *waiter,
+                 .owner = load<std::uint64_t>(payload, offsetof(Record, owner)).value_or(0),
+                 .context = load<std::uint64_t>(payload, offsetof(Record, context)).value_or(0),
+                 .wait_type = *wait_type,
+                 .portlabel_id =
+                     load<std::int16_t>(payload, offsetof(Record, portlabel_id)).value_or(0),
+                 .wait_flags =
+                     load<std::uint32_t>(payload, offsetof(Record, wait_flags)).value_or(0)});
+        } else if (type == kcdata::STACKSHOT_KCTYPE_THREAD_TURNSTILEINFO) {
+            using Record = kcdata::stackshot_thread_turnstileinfo_v2;
+            const auto waiter = load<std::uint64_t>(payload, offsetof(Record, waiter));
+            const auto context = load<std::uint64_t>(payload, offsetof(Record, turnstile_context));
+            const auto flags = load<std::uint64_t>(payload, offsetof(Record, turnstile_flags));
+            if (!waiter || !context || !flags)
+                return;
+            task.turnstile_infos.push_back(
+                {.waiter = *waiter,
+                 .turnstile_context = *context,
+                 .turnstile_priority =
+                     load<std::uint8_t>(payload, offsetof(Record, turnstile_priority)).value_or(0),
+                 .number_of_hops =
+                     load<std::uint8_t>(payload, offsetof(Record, number_of_hops)).value_or(0),
+                 .turnstile_flags = *flags,
+                 .portlabel_id =
+                     load<std::int16_t>(payload, offsetof(Record, portlabel_id)).value_or(0)});
+        } else if (type == kcdata::STACKSHOT_KCTYPE_THREAD_DELTA_SNAPSHOT) {
+            using Record = kcdata::thread_delta_snapshot_v3;
+            const auto id = load<std::uint64_t>(payload, offsetof(Record, tds_thread_id));
+            if (!id)
+                return;
+            ThreadSnapshot& thread = task.unchanged_threads.emplace_back();
+            thread.id = *id;
+            thread.ss_flags = load<std::uint64_t>(payload, offsetof(Record, tds_ss_flags));
+            thread.last_made_runnable_time =
+                load<std::uint64_t>(payload, offsetof(Record, tds_last_made_runnable_time));
+            thread.state = load<std::uint32_t>(payload, offsetof(Record, tds_state));
+            thread.base_priority = load<std::int16_t>(payload, offsetof(Record, tds_base_priority));
+            thread.sched_priority =
+                load<std::int16_t>(payload, offsetof(Record, tds_sched_priority));
+        }
+    }
+
+    void take_port_label_item(const Item& item) {
+        PortLabel& label = snapshot_.tasks.back().port_labels.back();
+        if (item.type == kcdata::STACKSHOT_KCTYPE_PORTLABEL_NAME) {
+            label.name = text(item.payload);
+        } else if (item.type == kcdata::STACKSHOT_KCTYPE_PORTLABEL) {
+            using Record = kcdata::portlabel_info;
+            label.flags =
+                load<std::uint16_t>(item.payload, offsetof(Record, portlabel_flags)).value_or(0);
+            label.domain =
+                load<std::uint8_t>(item.payload, offsetof(Record, portlabel_domain)).value_or(0);
         }
     }
 

@@ -37,12 +37,46 @@ struct ThreadSnapshot {
     bool has(std::uint64_t flag) const { return (ss_flags.value_or(0) & flag) != 0; }
 };
 
+/// A STACKSHOT_KCTYPE_THREAD_WAITINFO: what a thread waits for. Fields as in
+/// kcdata::stackshot_thread_waitinfo_v2; the last two are 0 in records that do not have them.
+struct WaitInfo {
+    std::uint64_t waiter = 0;
+    std::uint64_t owner = 0;
+    std::uint64_t context = 0;
+    std::uint8_t wait_type = 0;
+    std::int16_t portlabel_id = 0;
+    std::uint32_t wait_flags = 0;
+};
+
+/// A STACKSHOT_KCTYPE_THREAD_TURNSTILEINFO, as kcdata::stackshot_thread_turnstileinfo_v2.
+struct TurnstileInfo {
+    std::uint64_t waiter = 0;
+    std::uint64_t turnstile_context = 0;
+    std::uint8_t turnstile_priority = 0;
+    std::uint8_t number_of_hops = 0;
+    std::uint64_t turnstile_flags = 0;
+    std::int16_t portlabel_id = 0;
+};
+
+struct PortLabel {
+    std::int16_t id = 0;
+    std::uint16_t flags = 0;
+    std::uint8_t domain = 0;
+    std::string name{};  ///< empty: could not be read
+};
+
 struct TaskSnapshot {
     std::uint64_t unique_pid = 0;
     std::optional<std::int32_t> pid{};
     std::string name{};
     std::optional<std::uint64_t> ss_flags{};
     std::vector<ThreadSnapshot> threads{};
+    /// Of a delta stackshot: threads that have not run since; without name, times and stack.
+    std::vector<ThreadSnapshot> unchanged_threads{};
+    std::vector<WaitInfo> wait_infos{};
+    std::vector<TurnstileInfo> turnstile_infos{};
+    /// Those that the wait and turnstile infos refer to.
+    std::vector<PortLabel> port_labels{};
 };
 
 /// Address the kernel is linked at, and the first 16 bytes of its GNU build-id.
