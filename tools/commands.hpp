@@ -30,6 +30,7 @@ void add_capture_command(CommandLine& line);
 void add_extract_command(CommandLine& line);
 void add_decode_command(CommandLine& line);
 void add_report_command(CommandLine& line);
+void add_analyze_command(CommandLine& line);
 void add_dump_command(CommandLine& line);
 void add_encode_command(CommandLine& line);
 void add_compress_command(CommandLine& line);

@@ -10,6 +10,7 @@ enum ExitStatus : int {
     exit_damaged = 3,        ///< the input is damaged or incomplete, but something was salvaged
     exit_no_target = 4,      ///< nothing answers, or not in time
     exit_wrong_symbols = 5,  ///< the ELF file is not the one the capture was taken from
+    exit_deadlock = 10,      ///< analyze found one
     exit_interrupted = 130,  ///< Ctrl-C, as a shell reports it
 };
 
@@ -22,6 +23,7 @@ inline constexpr const char* exit_status_help =
     "  3    the input is damaged or incomplete; what could be salvaged was\n"
     "  4    no target, or it did not answer in time\n"
     "  5    the symbols do not match the capture's build-id; addresses only\n"
+    "  10   analyze found a deadlock\n"
     "  130  interrupted\n"
     "Data goes to standard output, everything else to standard error.";
 

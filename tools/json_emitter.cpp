@@ -170,6 +170,11 @@ void JsonEmitter::value(std::string_view text) {
     string(text);
 }
 
+void JsonEmitter::boolean(bool truth) {
+    before_value();
+    put(truth ? "true" : "false");
+}
+
 void JsonEmitter::hexadecimal(std::uint64_t number) {
     before_value();
     char* out = room(number_room);

@@ -37,6 +37,7 @@ class JsonEmitter {
     void value(std::uint64_t number);
     void value(std::int64_t number);
     void value(std::string_view text);
+    void boolean(bool truth);
     /// "0x..." in a string: lower case, no leading zeros.
     void hexadecimal(std::uint64_t number);
     /// Each byte as a value of its own.

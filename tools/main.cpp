@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
     tools::add_extract_command(line);
     tools::add_decode_command(line);
     tools::add_report_command(line);
+    tools::add_analyze_command(line);
     tools::add_dump_command(line);
     tools::add_encode_command(line);
     tools::add_compress_command(line);

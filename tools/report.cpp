@@ -10,7 +10,11 @@
 
 #include "kcdata/records.hpp"
 #include "kcdata/stackshot_flags.hpp"
+#include "tools/analysis_text.hpp"
+#include "tools/analyze.hpp"
 #include "tools/printable.hpp"
+#include "tools/wait_graph.hpp"
+#include "tools/wait_text.hpp"
 
 namespace tools {
 
@@ -94,7 +98,10 @@ struct StackLine {
 class Report {
   public:
     Report(const Snapshot& snapshot, Symbolizer* symbols, const ReportOptions& options)
-        : snapshot_(snapshot), symbols_(symbols), options_(options) {
+        : snapshot_(snapshot),
+          graph_(make_wait_graph(snapshot)),
+          symbols_(symbols),
+          options_(options) {
         for (const TaskSnapshot& task : snapshot.tasks)
             for (const ThreadSnapshot& thread : task.threads)
                 name_width_ = std::max(name_width_, thread.name.size());
@@ -103,6 +110,7 @@ class Report {
     std::string run() {
         header();
         cpus();
+        deadlocks();
         for (const TaskSnapshot& task : snapshot_.tasks)
             show(task);
         return std::move(out_);
@@ -262,6 +270,15 @@ class Report {
         print("\n");
     }
 
+    void deadlocks() {
+        for (const Diagnosis::Deadlock& deadlock : diagnose(graph_).deadlocks) {
+            print("{}\n", bold(deadlock_heading(deadlock)));
+            for (const std::string& line : deadlock_lines(graph_, deadlock))
+                print("  {}\n", line);
+            print("\n");
+        }
+    }
+
     /// Where a thread on a CPU stands: outside of what stopped it.
     std::string on_cpu_text(const ThreadSnapshot& thread) {
         if (thread.on_absent_cpu)
@@ -317,7 +334,16 @@ class Report {
                               microseconds_text(thread.user_usec),
                               microseconds_text(thread.system_usec),
                               microseconds_text(thread.runnable_usec))));
+        show_wait(thread);
         show_stack(thread);
+    }
+
+    void show_wait(const ThreadSnapshot& thread) {
+        const std::size_t index = graph_.find_thread(thread.id);
+        if (index == WaitGraph::none || graph_.threads[index].snapshot != &thread)
+            return;
+        if (const WaitGraph::Wait* const wait = graph_.wait_of(index))
+            print("      {}\n", chain_text(graph_, *wait));
     }
 
     static std::string priority_text(const ThreadSnapshot& thread) {
@@ -474,6 +500,7 @@ class Report {
     }
 
     const Snapshot& snapshot_;
+    const WaitGraph graph_;
     Symbolizer* symbols_;
     const ReportOptions& options_;
     std::size_t name_width_ = 0;  ///< of the longest thread name
