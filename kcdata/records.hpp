@@ -182,8 +182,8 @@ struct [[gnu::packed]] stackshot_thread_waitinfo_v2 {
 };
 static_assert(sizeof(stackshot_thread_waitinfo_v2) == 31);
 
-/// Element of STACKSHOT_KCTYPE_THREAD_TURNSTILEINFO: whom a waiting thread's turnstile pushes at its
-/// far end. The first 26 bytes are stackshot_thread_turnstileinfo.
+/// Element of STACKSHOT_KCTYPE_THREAD_TURNSTILEINFO: whom a waiting thread's turnstile pushes at
+/// its far end. The first 26 bytes are stackshot_thread_turnstileinfo.
 struct [[gnu::packed]] stackshot_thread_turnstileinfo_v2 {
     std::uint64_t waiter;             ///< thread id
     std::uint64_t turnstile_context;  ///< by the flags: thread id, pid or work queue address

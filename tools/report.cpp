@@ -339,11 +339,15 @@ class Report {
     }
 
     void show_wait(const ThreadSnapshot& thread) {
+        if (const WaitGraph::Wait* const wait = wait_of(thread))
+            print("      {}\n", chain_text(graph_, *wait));
+    }
+
+    const WaitGraph::Wait* wait_of(const ThreadSnapshot& thread) const {
         const std::size_t index = graph_.find_thread(thread.id);
         if (index == WaitGraph::none || graph_.threads[index].snapshot != &thread)
-            return;
-        if (const WaitGraph::Wait* const wait = graph_.wait_of(index))
-            print("      {}\n", chain_text(graph_, *wait));
+            return nullptr;
+        return graph_.wait_of(index);
     }
 
     static std::string priority_text(const ThreadSnapshot& thread) {
@@ -393,7 +397,8 @@ class Report {
             text = "terminating" + last;
         else if ((state & SS_TH_IDLE) != 0)
             text = "idle thread of " + on_cpu(thread) + ", which is busy";
-        else if ((state & SS_TH_WAIT) != 0 && thread.wait_event == 0u && !thread.last_processor)
+        else if ((state & SS_TH_WAIT) != 0 && thread.wait_event == 0u && !thread.last_processor &&
+                 wait_of(thread) == nullptr)
             text = "not started";
         else if ((state & SS_TH_WAIT) != 0)
             text = wait_text(thread) + since(thread.last_run_time) + last;
@@ -411,7 +416,7 @@ class Report {
         if (!thread.wait_event) {
             text = "waiting for something unknown";
         } else if (*thread.wait_event == 0) {
-            text = "waiting, for what is not recorded";
+            text = wait_of(thread) != nullptr ? "waiting" : "waiting, for what is not recorded";
         } else {
             const auto symbol = symbols_ != nullptr ? symbols_->symbol(*thread.wait_event)
                                                     : std::optional<Symbol>();

@@ -56,7 +56,7 @@ std::string_view unknown_text(const WaitGraph::Wait& wait) {
             return "";
         case Unknown::not_recorded:
             return *wait.type->object != '\0' ? ", whose owner is not recorded"
-                                              : ", whose inheritor is not recorded";
+                                              : " until woken by a thread that is not recorded";
         case Unknown::kernel:
             return " of the kernel";
         case Unknown::port_locked:

@@ -13,6 +13,7 @@
 
 #include "captures.hpp"
 #include "packings.hpp"
+#include "situation.hpp"
 #include "temporary_folder.hpp"
 
 using tools_test::Bytes;
@@ -67,8 +68,8 @@ TEST_CASE("help and version are data; every verb has help") {
     outcome = run(folder, "--help");
     CHECK(outcome.status == 0);
     CHECK(outcome.err.empty());
-    for (const std::string verb : {"run", "capture", "extract", "decode", "report", "dump",
-                                   "encode", "compress", "decompress", "verify"}) {
+    for (const std::string verb : {"run", "capture", "extract", "decode", "report", "analyze",
+                                   "dump", "encode", "compress", "decompress", "verify"}) {
         CHECK(holds(outcome.out, verb));
         const Outcome help = run(folder, verb + " --help");
         CHECK(help.status == 0);
@@ -81,9 +82,9 @@ TEST_CASE("wrong usage ends with 2 and says so on standard error") {
     const TemporaryFolder folder;
     for (const char* arguments :
          {"", "frobnicate", "decode", "decode --frobnicate x", "run --el 3", "run --smp 0",
-          "run --smp many", "report a --color sometimes", "capture tcp:nowhere",
-          "compress a --level 10", "decode a --max-size -1", "dump a --limit -1",
-          "dump a --offset -1", "compress a --level 6 --xnu", "decompress"}) {
+          "run --smp many", "report a --color sometimes", "analyze a --format svg",
+          "capture tcp:nowhere", "compress a --level 10", "decode a --max-size -1",
+          "dump a --limit -1", "dump a --offset -1", "compress a --level 6 --xnu", "decompress"}) {
         INFO(arguments);
         const Outcome outcome = run(folder, arguments);
         CHECK(outcome.status == 2);
@@ -96,6 +97,7 @@ TEST_CASE("what is not there ends with 1, a target that is not there with 4") {
     const TemporaryFolder folder;
     CHECK(run(folder, "decode nothing").status == 1);
     CHECK(run(folder, "report nothing").status == 1);
+    CHECK(run(folder, "analyze nothing").status == 1);
     CHECK(run(folder, "extract nothing").status == 1);
     CHECK(run(folder, "compress nothing").status == 1);
     CHECK(run(folder, "decompress nothing").status == 1);
@@ -118,6 +120,44 @@ TEST_CASE("decode prints JSON on standard output, from a file and from standard 
     const Outcome input = run(folder, "decode --compact -", "cat a.kcdata |");
     CHECK(input.status == 0);
     CHECK(nlohmann::json::parse(input.out) == json);
+}
+
+TEST_CASE("analyze ends with 10 on a deadlock, damaged or not, else with 3 or 0") {
+    const TemporaryFolder folder;
+    tools_test::Situation situation;
+    situation.task(5, "x").waits(1, kcdata::kThreadWaitKernelMutex, 2, 0x1000);
+    situation.task(6, "y");
+    tools_test::Situation free = situation;
+    const Bytes none = free.running(2).bytes();
+    const Bytes deadlock = situation.waits(2, kcdata::kThreadWaitKernelMutex, 1, 0x2000).bytes();
+    const auto status = [&](const Bytes& bytes, const std::string& options = "") {
+        write_bytes(folder / "a.kcdata", bytes);
+        return run(folder, "analyze a.kcdata" + options).status;
+    };
+    const auto cut = [](Bytes bytes) {
+        bytes.resize(bytes.size() - 16);
+        return bytes;
+    };
+    const auto both = [](Bytes first, const Bytes& second) {
+        first.insert(first.end(), second.begin(), second.end());
+        return first;
+    };
+    for (const std::string format : {"", " --format text", " --format json", " --format dot"}) {
+        CHECK(status(none, format) == 0);
+        CHECK(status(deadlock, format) == 10);
+    }
+    CHECK(status(cut(none)) == 3);
+    CHECK(status(cut(deadlock)) == 10);
+    CHECK(status(both(none, deadlock)) == 10);
+    CHECK(status(both(none, cut(none))) == 3);
+    CHECK(holds(run(folder, "analyze a.kcdata").err, "offset"));
+    CHECK(status(both(deadlock, none), " --format json") == 10);
+    // Two documents, one behind the other.
+    const std::string out = run(folder, "analyze a.kcdata --format json").out;
+    const std::size_t second = out.find("\n{");
+    REQUIRE(second != std::string::npos);
+    CHECK(nlohmann::json::parse(out.substr(0, second))["deadlocks"].size() == 1);
+    CHECK(nlohmann::json::parse(out.substr(second))["deadlocks"].empty());
 }
 
 TEST_CASE("dump shows a buffer, and its text is made into the same bytes") {
