@@ -1,0 +1,257 @@
+#include "kernel/thread_wait_info.hpp"
+
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "kernel/ipc_port.hpp"
+#include "kernel/mutex.hpp"
+#include "kernel/rw_lock.hpp"
+#include "kernel/semaphore.hpp"
+#include "kernel/sleep_with_inheritor.hpp"
+#include "test/unit/kernel/holder.hpp"
+
+// Behind the kernel's headers: the CHECK of this file is Catch's.
+#include <catch2/catch_test_macros.hpp>
+
+using namespace kernel;
+using namespace kcdata;
+
+namespace {
+
+std::uint64_t address_of(const void* object) {
+    return reinterpret_cast<std::uint64_t>(object);
+}
+
+/// As a reader in a stop sees it.
+ThreadWaitInfo wait_info(const Thread& thread, WaitInfoRead* end = nullptr) {
+    SchedulerGuard guard;
+    ThreadWaitInfo info;
+    const WaitInfoRead result = read_thread_wait_info(
+        [](std::uint64_t address, void* to, std::size_t size) {
+            std::memcpy(to, reinterpret_cast<const void*>(address), size);
+            return true;
+        },
+        address_of(&thread), info);
+    if (end != nullptr)
+        *end = result;
+    return info;
+}
+
+}  // namespace
+
+TEST_CASE("a blocked thread tells its kind of wait, its object and whom it waits for") {
+    struct Expected {
+        ThreadWaitInfo info;
+        std::uint8_t type;
+        std::uint64_t owner, context, inheritor, flags;
+        std::uint32_t wait_flags = 0;
+        int priority = 0;
+    };
+    std::vector<Expected> all;
+    fake_machine::run([&] {
+        Task& task = *task_create("owner").value();
+        const auto pid = static_cast<std::uint64_t>(task.pid);
+        Mutex mutex;
+        RwLock rw_lock;
+        Semaphore semaphore(0, task.pid);
+        SleepWithInheritor event;
+        const auto port = std::move(ReceiveRight::allocate(task, 1).value());
+        Holder owner(20), waiter(40), server(10);
+        const std::uint64_t id = owner.thread().thread_id;
+        const auto blocked = [&](std::function<void()> wait, std::function<void()> release,
+                                 std::uint8_t type, std::uint64_t owner_value,
+                                 std::uint64_t context, std::uint64_t inheritor,
+                                 std::uint64_t flags, std::uint32_t wait_flags = 0) {
+            waiter.begin(std::move(wait));
+            await([&] {
+                SchedulerGuard guard;
+                return waiter.thread().block_hint == type;
+            });
+            const ThreadWaitInfo info = wait_info(waiter.thread());
+            // The special reply port is nobody's to name.
+            if (wait_flags != 0)
+                context = info.context;
+            all.push_back({info, type, owner_value, context, inheritor, flags, wait_flags, 40});
+            release();
+            waiter.finish();
+        };
+        MachMsgReturn ignored{};
+        WaitResult woken{};
+        owner.run([&] { mutex.lock(); });
+        blocked([&] { MutexGuard guard(mutex); }, [&] { owner.run([&] { mutex.unlock(); }); },
+                kThreadWaitKernelMutex, id, address_of(&mutex), id,
+                STACKSHOT_TURNSTILE_STATUS_THREAD);
+        owner.run([&] { rw_lock.lock_exclusive(); });
+        blocked(
+            [&] {
+                rw_lock.lock_shared();
+                rw_lock.unlock_shared();
+            },
+            [&] { owner.run([&] { rw_lock.unlock_exclusive(); }); }, kThreadWaitKernelRWLockRead,
+            id, address_of(&rw_lock), id, STACKSHOT_TURNSTILE_STATUS_THREAD);
+        owner.run([&] { rw_lock.lock_shared(); });
+        blocked(
+            [&] {
+                rw_lock.lock_exclusive();
+                rw_lock.unlock_exclusive();
+            },
+            [&] { owner.run([&] { rw_lock.unlock_shared(); }); }, kThreadWaitKernelRWLockWrite, 0,
+            address_of(&rw_lock), 0, STACKSHOT_TURNSTILE_STATUS_UNKNOWN);
+        blocked([&] { semaphore.wait(); }, [&] { semaphore.signal(); }, kThreadWaitSemaphore, pid,
+                address_of(&semaphore), 0, STACKSHOT_TURNSTILE_STATUS_UNKNOWN);
+        blocked([&] { woken = event.sleep(&owner.thread()); }, [&] { event.wakeup_all(); },
+                kThreadWaitSleepWithInheritor, id, 0, id, STACKSHOT_TURNSTILE_STATUS_THREAD);
+        Message message;
+        blocked([&] { ignored = port.receive(message); },
+                [&] { ignored = port.make_send().send({}); }, kThreadWaitPortReceive, 0,
+                address_of(port.port()), 0, STACKSHOT_TURNSTILE_STATUS_UNKNOWN);
+        // Nobody but the waiter itself has served the port: its own requests are the task's.
+        const auto other = std::move(ReceiveRight::allocate(task, 1).value());
+        ignored = other.make_send().send({});
+        blocked([&] { ignored = other.make_send().send({}); },
+                [&] { ignored = other.receive(message); }, kThreadWaitPortSend, pid,
+                address_of(other.port()), pid, STACKSHOT_TURNSTILE_STATUS_BLOCKED_ON_TASK);
+        const auto third = std::move(ReceiveRight::allocate(task, 1).value());
+        Message request;
+        const auto ask = [&] {
+            Message question;
+            ignored = third.make_send().request(question);
+        };
+        const auto answer = [&] {
+            server.run([&] { ignored = third.receive(request); });
+            server.run([&] { ignored = reply(request, {}); });
+        };
+        blocked(ask, answer, kThreadWaitPortReceive, 0, 0, pid,
+                STACKSHOT_TURNSTILE_STATUS_BLOCKED_ON_TASK, STACKSHOT_WAITINFO_FLAGS_SPECIALREPLY);
+        // Now it is known who serves.
+        blocked(ask, answer, kThreadWaitPortReceive, 0, 0, server.thread().thread_id,
+                STACKSHOT_TURNSTILE_STATUS_THREAD, STACKSHOT_WAITINFO_FLAGS_SPECIALREPLY);
+        for (Expected& expected : all)
+            REQUIRE(expected.info.waiter == waiter.thread().thread_id);
+        task_release(task);
+    });
+    REQUIRE(all.size() == 9);
+    for (const Expected& expected : all) {
+        INFO("wait type " << int{expected.type});
+        CHECK(expected.info.wait_type == expected.type);
+        CHECK(expected.info.owner == expected.owner);
+        CHECK(expected.info.context == expected.context);
+        CHECK(expected.info.wait_flags == expected.wait_flags);
+        CHECK(expected.info.turnstile_context == expected.inheritor);
+        CHECK(expected.info.turnstile_flags == expected.flags);
+        CHECK(expected.info.turnstile_priority == expected.priority);
+        CHECK(expected.info.number_of_hops == 1);
+    }
+}
+
+TEST_CASE("a thread that runs, sleeps or is unreadable has no wait information") {
+    WaitInfoRead running{}, sleeping{}, unreadable{};
+    fake_machine::run([&] {
+        wait_info(current_thread(), &running);
+        Holder sleeper(40);
+        sleeper.begin([] { sleep_milliseconds(20); });
+        await([&] {
+            SchedulerGuard guard;
+            return sleeper.thread().deadline != no_deadline;
+        });
+        wait_info(sleeper.thread(), &sleeping);
+        sleeper.finish();
+        ThreadWaitInfo info;
+        unreadable = read_thread_wait_info([](std::uint64_t, void*, std::size_t) { return false; },
+                                           address_of(&current_thread()), info);
+    });
+    CHECK(running == WaitInfoRead::waits_for_nothing);
+    CHECK(sleeping == WaitInfoRead::waits_for_nothing);
+    CHECK(unreadable == WaitInfoRead::unreadable);
+}
+
+TEST_CASE("a hand-over between any two reads shows the owner before, behind, or a locked mutex") {
+    // Two threads wait; the owner gives the mutex back before the n-th read.
+    int foreign = 0, locked_without_flag = 0, locked = 0;
+    fake_machine::run([&] {
+        for (int hand_over_at = 0; hand_over_at < 7; hand_over_at++) {
+            Mutex mutex;
+            Holder owner(20), next(60), last(40);
+            owner.run([&] { mutex.lock(); });
+            for (Holder* waiter : {&next, &last}) {
+                waiter->begin([&] { mutex.lock(); });
+                await_waiting(waiter->thread(), &mutex);
+            }
+            int reads = 0;
+            ThreadWaitInfo info;
+            const auto read = [&](std::uint64_t address, void* to, std::size_t size) {
+                if (reads++ == hand_over_at) {
+                    owner.run([&] { mutex.unlock(); });
+                    next.finish();
+                }
+                SchedulerGuard guard;
+                std::memcpy(to, reinterpret_cast<const void*>(address), size);
+                return true;
+            };
+            const WaitInfoRead end = read_thread_wait_info(read, address_of(&last.thread()), info);
+            REQUIRE(end == WaitInfoRead::waits);
+            if (reads <= hand_over_at) {
+                owner.run([&] { mutex.unlock(); });
+                next.finish();
+            }
+            const bool is_locked = info.owner == STACKSHOT_WAITOWNER_MTXSPIN;
+            locked += is_locked;
+            locked_without_flag +=
+                is_locked != (info.turnstile_flags == STACKSHOT_TURNSTILE_STATUS_LOCKED_WAITQ);
+            foreign += !is_locked && info.owner != owner.thread().thread_id &&
+                       info.owner != next.thread().thread_id;
+            next.run([&] { mutex.unlock(); });
+            last.finish();
+            last.run([&] { mutex.unlock(); });
+        }
+    });
+    CHECK(foreign == 0);
+    CHECK(locked_without_flag == 0);
+    CHECK(locked >= 2);
+}
+
+TEST_CASE("in the middle of a change a queue is locked, and its owner is not told") {
+    ThreadWaitInfo mutex_info, port_info, sleep_info;
+    fake_machine::run([&] {
+        const auto look = [](std::uint8_t hint) {
+            Turnstile turnstile;
+            Holder waiter(40);
+            waiter.begin([&] {
+                SchedulerGuard guard;
+                const WaitResult ignored =
+                    turnstile.wait(guard, {.event = &turnstile, .block_hint = hint});
+                (void)ignored;
+            });
+            await_waiting(waiter.thread(), &turnstile);
+            ThreadWaitInfo info;
+            {
+                SchedulerGuard guard;
+                const Turnstile::Change change(guard, turnstile);
+                turnstile.set_inheritor(guard, &current_thread());
+                const WaitInfoRead end = read_thread_wait_info(
+                    [](std::uint64_t address, void* to, std::size_t size) {
+                        std::memcpy(to, reinterpret_cast<const void*>(address), size);
+                        return true;
+                    },
+                    address_of(&waiter.thread()), info);
+                (void)end;
+                turnstile.set_inheritor(guard, nullptr);
+                turnstile.wake_all(guard);
+            }
+            waiter.finish();
+            return info;
+        };
+        mutex_info = look(kThreadWaitKernelMutex);
+        port_info = look(kThreadWaitPortSend);
+        sleep_info = look(kThreadWaitSleepWithInheritor);
+    });
+    CHECK(mutex_info.owner == STACKSHOT_WAITOWNER_MTXSPIN);
+    CHECK(port_info.owner == STACKSHOT_WAITOWNER_PORT_LOCKED);
+    CHECK(sleep_info.owner == 0);
+    for (const ThreadWaitInfo& info : {mutex_info, port_info, sleep_info}) {
+        CHECK(info.turnstile_flags == STACKSHOT_TURNSTILE_STATUS_LOCKED_WAITQ);
+        CHECK(info.turnstile_context == 0);
+        CHECK(info.number_of_hops == 0);
+    }
+}
