@@ -28,6 +28,7 @@ constexpr std::array tests = {
     Test{"panic", panic_test},         Test{"panic-collector", panic_collector_test},
     Test{"scheduler", scheduler_test}, Test{"admission", admission_test},
     Test{"stress", stress_test},       Test{"injection", injection_test},
+    Test{"inversion", inversion_test}, Test{"turnstiles", turnstiles_test},
 };
 
 const Test* find(std::string_view name) {

@@ -35,6 +35,8 @@ void admission_test(Verdict& verdict);
 void injection_test(Verdict& verdict);
 void stress_test(Verdict& verdict);
 void scheduler_test(Verdict& verdict);
+void inversion_test(Verdict& verdict);
+void turnstiles_test(Verdict& verdict);
 void panic_test(Verdict& verdict);
 void panic_collector_test(Verdict& verdict);
 

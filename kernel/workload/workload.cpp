@@ -9,6 +9,7 @@
 #include "kernel/format_text.hpp"
 #include "kernel/panic.hpp"
 #include "kernel/scheduler.hpp"
+#include "kernel/workload/scene.hpp"
 
 namespace kernel {
 namespace {
@@ -24,6 +25,17 @@ constexpr std::array workloads = {
     Workload{"daemons", workload::start_daemons},
     Workload{"fleet", workload::start_fleet},
     Workload{"kinds", workload::start_kinds},
+    Workload{"deadlock2", workload::start_deadlock2},
+    Workload{"deadlock-ring", workload::start_deadlock_ring},
+    Workload{"priority-inversion", workload::start_priority_inversion},
+    Workload{"port-cycle", workload::start_port_cycle},
+    Workload{"lock-convoy", workload::start_lock_convoy},
+    Workload{"reader-starvation", workload::start_reader_starvation},
+    Workload{"lost-wakeup", workload::start_lost_wakeup},
+    Workload{"runaway", workload::start_runaway},
+    Workload{"deep-recursion", workload::start_deep_recursion},
+    Workload{"churn", workload::start_churn},
+    Workload{"storm", workload::start_storm},
 
     Workload{"idle", start_nothing},
 };
@@ -36,6 +48,12 @@ void start_workload(BootArguments& arguments) {
     size.tasks = static_cast<std::uint32_t>(arguments.number("tasks", 0, 0, 10'000));
     size.threads = static_cast<std::uint32_t>(arguments.number("threads", 0, 0, 10'000));
     size.depth = static_cast<std::uint32_t>(arguments.number("depth", 0, 0, workload::max_depth));
+    const std::uint64_t now = machine::absolute_time();
+    size.seed = arguments.number("seed", now != 0 ? now : 1, 1);
+    if (const auto name = arguments.find("workload"); name && *name != chosen.name)
+        for (const Workload& known : workloads)
+            console::print("workload=%.*s\n", static_cast<int>(known.name.size()),
+                           known.name.data());
     chosen.start(size);
     console::print("workload %.*s: %zu tasks, %zu threads\n", static_cast<int>(chosen.name.size()),
                    chosen.name.data(), task_count(), thread_count());

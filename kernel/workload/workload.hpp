@@ -12,25 +12,33 @@ namespace kernel {
 
 /// Starts the workload the boot arguments name:
 ///
-///     workload=daemons|fleet|kinds|idle
+///     workload=daemons|fleet|kinds|churn|storm|idle
+///     workload=deadlock2|deadlock-ring|priority-inversion|port-cycle|lock-convoy|reader-starvation
+///             |lost-wakeup|runaway|deep-recursion        scenes (scene.hpp)
 ///     tasks=N threads=N depth=N      how much of it, where it has a say (see each)
+///     seed=N                         what is drawn is drawn from; the time if it is not given
+///
+/// A name that is not one of them is complained of with the list.
 ///
 /// Thread context. Once.
 void start_workload(BootArguments& arguments);
 
 namespace workload {
 
-/// How much: 0 where the boot arguments do not say.
+/// How much, 0 where the boot arguments do not say, and the seed.
 struct Size {
     std::uint32_t tasks = 0;
     std::uint32_t threads = 0;
     std::uint32_t depth = 0;
+    std::uint64_t seed = 0;  ///< never 0
 };
 
 // Each in a file of its own name. They panic when memory runs out while they start.
 void start_daemons(const Size& size);
 void start_fleet(const Size& size);
 void start_kinds(const Size& size);
+void start_churn(const Size& size);
+void start_storm(const Size& size);
 
 /// Frames a recursion may be deep on a kernel stack (16 KiB). With frames of up to 112 bytes some
 /// 5 KiB stay free: for the outermost frames, and for an interrupt, whose frame and collector take

@@ -141,6 +141,27 @@ def boot_profile_is_given_out(unikernel):
     check('stackshot: 1 of 1: failed: ENOENT' in without.log, without.explain())
 
 
+SCENES = ('deadlock2', 'deadlock-ring', 'priority-inversion', 'port-cycle', 'lock-convoy',
+          'reader-starvation', 'lost-wakeup', 'runaway', 'deep-recursion')
+
+
+def scenes_stand(unikernel, smp):
+    """Each comes to stand and lets captures be taken; the seed says what is drawn."""
+    for scene in SCENES:
+        outcome = unikernel.run('--append', f'workload={scene}', '--smp', smp)
+        check('scene: stands' in outcome.text(), outcome.explain())
+        shot = decoded_captures(unikernel, outcome, 1)[0]['kcdata_stackshot']
+        seen = {(thread['thread_snapshot']['ths_thread_id'], thread['pth_name'])
+                for task in tasks_of(shot) for thread in task['thread_snapshots'].values()
+                if 'pth_name' in thread}
+        for thread, name in re.findall(r'scene: thread (\d+) "([^"]+)"', outcome.text()):
+            check((int(thread), name) in seen, f'{scene}: thread {thread} "{name}" was not captured')
+    drawn = [re.findall('"([^"]+)"', unikernel.run('--append', 'workload=deadlock-ring seed='
+                                                   f'{seed}', '--smp', smp).text())
+             for seed in (7, 7, 8)]
+    check(len(drawn[0]) == 5 and drawn[0] == drawn[1] != drawn[2], f'drawn were {drawn}')
+
+
 def admission_follows_boot_arguments(unikernel):
     for arguments, error in (('stackshot.override=1', 'ENOTSUP'),
                              ('stackshot.development=0 stackshot.compress', 'EPERM'),
@@ -168,6 +189,14 @@ def kernel_tests(tap, unikernel):
     for smp in (1, 4, 8):
         tap.case(f'threads are scheduled, woken and ended without loss, at -smp {smp}',
                  lambda smp=smp: unikernel.self_test('scheduler rounds=100', '--smp', smp))
+    for smp in (1, 4):
+        tap.case(f'a mutex passes its waiter\'s priority on, against threads in between, at -smp {smp}',
+                 lambda smp=smp: unikernel.self_test('inversion workload=idle', '--smp', smp))
+    tap.case('everything that waits loses no wake-up and leaves no boost, at -smp 8',
+             lambda: unikernel.self_test('turnstiles seconds=3 workload=idle', '--smp', 8))
+    for smp in (1, 4):
+        tap.case(f'every scene comes to stand, and its threads are captured, at -smp {smp}',
+                 scenes_stand, unikernel, smp)
     for smp in (1, 4):
         tap.case(f'console lines and frames of captures do not split each other, at -smp {smp}',
                  line_is_shared, unikernel, smp)
@@ -221,6 +250,9 @@ def long_tests(tap, unikernel):
     tap.case('1,000 tasks of 20 threads are a KERN_RESOURCE_SHORTAGE with the default buffer',
              lambda: unikernel.self_test('scale scale.tasks=1000 scale.threads=20 '
                                          'scale.error=KERN_RESOURCE_SHORTAGE'))
+    tap.case('10 minutes of everything that waits lose no wake-up and leave no boost, at -smp 8',
+             lambda: unikernel.self_test('turnstiles seconds=600 workload=idle', '--smp', 8,
+                                         timeout=1800))
     tap.case('single-threaded and parallel captures are timed in pairs',
              lambda: unikernel.self_test('speedup speedup.pairs=3', '--smp', 2))
 
