@@ -70,7 +70,8 @@ def decoded_captures(unikernel, outcome, count):
 
 def captures_in_a_row(unikernel, count, *options):
     """Churn and captures in the image; outside, each capture is whole and consistent."""
-    outcome = unikernel.self_test('stress workload=fleet', '--count', count, *options)
+    outcome = unikernel.self_test('stress workload=fleet', '--count', count, *options,
+                                  timeout=max(300, 4 * count))
     print(next('# ' + line for line in outcome.log.splitlines() if line.startswith('stress: ')))
     kinds = set()
     for decoded in decoded_captures(unikernel, outcome, count):
