@@ -69,9 +69,9 @@ StackshotPlan read_stackshot_plan(BootArguments& arguments) {
     if (arguments.find("stackshot.pid"))
         plan.config.sc_pid =
             static_cast<std::int32_t>(arguments.number("stackshot.pid", 0, 0, INT32_MAX));
-    plan.config.sc_flags =
-        arguments.number("stackshot.flags", STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO |
-                                                STACKSHOT_GET_GLOBAL_MEM_STATS);
+    plan.config.sc_flags = arguments.number(
+        "stackshot.flags", STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO |
+                               STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_THREAD_WAITINFO);
     if (arguments.flag("stackshot.compress", false))
         plan.config.sc_flags |= STACKSHOT_DO_COMPRESS;
     constexpr std::array<std::string_view, 2> then = {"run", "off"};

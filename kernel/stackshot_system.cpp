@@ -24,6 +24,7 @@
 #include "kernel/spinlock.hpp"
 #include "kernel/task.hpp"
 #include "kernel/thread.hpp"
+#include "kernel/thread_wait_info.hpp"
 #include "kernel/trace.hpp"
 #include "platform/arm64/cpu/pmu.hpp"
 #include "platform/arm64/exception/frame.hpp"
@@ -143,6 +144,7 @@ class KernelSystem final : public stackshot::System {
     Result<std::size_t> task_thread_count(Quiesced&, TaskRef task) override;
     kern_return task_facts(Quiesced&, TaskRef task, stackshot::TaskFacts& facts) override;
     kern_return thread_facts(Quiesced&, ThreadRef thread, stackshot::ThreadFacts& facts) override;
+    Result<bool> wait_facts(Quiesced&, ThreadRef thread, stackshot::WaitFacts& facts) override;
     stackshot::MemoryFacts memory_facts(Quiesced&) override;
     CpuMask absent_cpus(Quiesced& quiesced) override { return quiesce().absent(quiesced); }
     [[noreturn]] void workers_overdue(Quiesced&, CpuMask cpus) override {
@@ -403,6 +405,31 @@ void KernelSystem::add_running(CpuIndex cpu, const KernelStack& bounds,
         facts.stack.registers = position.registers;
         facts.stack.interrupted = position.interrupted;
     }
+}
+
+Result<bool> KernelSystem::wait_facts(Quiesced&, ThreadRef thread, stackshot::WaitFacts& facts) {
+    const auto read = [](std::uint64_t address, void* to) {
+        std::uint64_t words[2];
+        if (address % sizeof(words[0]) != 0 ||
+            !platform::mmu::holds_no_device(address, sizeof(words)) ||
+            !platform::mmu::checked_load_pair(address, words[0], words[1]))
+            return false;
+        std::memcpy(to, words, sizeof(words));
+        return true;
+    };
+    switch (read_thread_wait_info(read, static_cast<std::uint64_t>(thread), facts)) {
+        case WaitInfoRead::waits:
+            return true;
+        case WaitInfoRead::waits_for_nothing:
+            return false;
+        case WaitInfoRead::unreadable:
+            break;
+    }
+    if (facts.wait_type == kThreadWaitNone)
+        return KERN_FAILURE;
+    // What it waits for is not there.
+    facts.turnstile_flags = STACKSHOT_TURNSTILE_STATUS_UNKNOWN;
+    return true;
 }
 
 stackshot::MemoryFacts KernelSystem::memory_facts(Quiesced&) {

@@ -1,29 +1,31 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "kcdata/records.hpp"
 #include "kernel/thread.hpp"
 #include "kernel/turnstile.hpp"
+#include "stackshot/system.hpp"
 
 namespace kernel {
 
-/// What a blocked thread waits for, and who makes it go on: in the terms of thread_waitinfo_v2 and
-/// thread_turnstileinfo_v2.
-struct ThreadWaitInfo {
-    std::uint64_t waiter = 0;  ///< thread id
-    /// The thread's id, or for a semaphore or a port the task's pid; STACKSHOT_WAITOWNER_...; 0:
-    /// not known.
-    std::uint64_t owner = 0;
-    std::uint64_t context = 0;  ///< the object's address
-    std::uint8_t wait_type = kcdata::kThreadWaitNone;
-    std::uint32_t wait_flags = 0;
-    /// The inheritor's thread id or pid, as turnstile_flags say; 0 if they say neither.
-    std::uint64_t turnstile_context = 0;
-    std::uint8_t turnstile_priority = 0;
-    std::uint8_t number_of_hops = 0;
-    std::uint64_t turnstile_flags = 0;  ///< STACKSHOT_TURNSTILE_STATUS_...
+/// An object of which pairs of words are read, one by one.
+template <typename T>
+class PartlyRead {
+  public:
+    /// Reads the two words at `offset`.
+    template <std::size_t offset, typename Read>
+    bool read(Read& read, std::uint64_t object) {
+        static_assert(offset % 8 == 0 && offset + 16 <= sizeof(T));
+        return read(object + offset, bytes_ + offset);
+    }
+    /// Only what was read may be looked at.
+    const T& operator*() const { return *reinterpret_cast<const T*>(bytes_); }
+
+  private:
+    alignas(T) std::byte bytes_[sizeof(T)];
 };
 
 /// How read_thread_wait_info() ended.
@@ -35,48 +37,53 @@ enum class [[nodiscard]] WaitInfoRead : std::uint8_t{
 
 /// Reads what the thread at `thread` waits for, of a kernel that may hold still anywhere, or not at
 /// all: what is found in the middle of a change is told as locked, and no owner that never was.
-/// Takes no lock. `read(address, to, size)` copies whole words, in program order, and returns
-/// whether it could.
+/// Takes no lock. `read(address, to)` copies the two words at `address`, and returns whether it
+/// could. `info` is written unless the thread waits for nothing; what could not be read stays 0.
 template <typename Read>
-WaitInfoRead read_thread_wait_info(Read read, std::uint64_t thread, ThreadWaitInfo& info) {
+WaitInfoRead read_thread_wait_info(Read read, std::uint64_t thread, stackshot::WaitFacts& info) {
     using namespace kcdata;
-    constexpr std::size_t thread_size = offsetof(Thread, turnstile) + sizeof(Thread::turnstile);
-    alignas(Thread) std::byte thread_copy[sizeof(Thread)];
-    alignas(Turnstile) std::byte turnstile_copy[sizeof(Turnstile)];
+    PartlyRead<Thread> blocked, later;
+    PartlyRead<Turnstile> turnstile, turnstile_later;
+    const auto read_thread = [&](PartlyRead<Thread>& to) {
+        return to.template read<offsetof(Thread, state)>(read, thread) &&
+               to.template read<offsetof(Thread, wait_event)>(read, thread);
+    };
+    static_assert(offsetof(Thread, block_hint) < offsetof(Thread, state) + 16);
+    static_assert(offsetof(Thread, turnstile) == offsetof(Thread, wait_event) + 8);
 
-    if (!read(thread, thread_copy, thread_size))
+    if (!read_thread(blocked)) {
+        info = {};
         return WaitInfoRead::unreadable;
-    const Thread& blocked = *reinterpret_cast<const Thread*>(thread_copy);
-    const std::uint64_t turnstile_address = reinterpret_cast<std::uint64_t>(blocked.turnstile);
-    info = {};
-    info.waiter = blocked.thread_id;
-    info.wait_type = blocked.block_hint;
-    if ((blocked.state & SS_TH_WAIT) == 0 || turnstile_address == 0 ||
-        blocked.block_hint == kThreadWaitNone || blocked.block_hint == kThreadWaitParkedWorkQueue)
+    }
+    const std::uint64_t turnstile_address = reinterpret_cast<std::uint64_t>((*blocked).turnstile);
+    const std::uint8_t wait_type = (*blocked).block_hint;
+    if (((*blocked).state & SS_TH_WAIT) == 0 || turnstile_address == 0 ||
+        wait_type == kThreadWaitNone || wait_type == kThreadWaitParkedWorkQueue)
         return WaitInfoRead::waits_for_nothing;
-    if (!read(turnstile_address, turnstile_copy, sizeof(turnstile_copy)))
+    info = {};
+    info.wait_type = wait_type;
+    if (!turnstile.template read<Turnstile::status_offset>(read, turnstile_address) ||
+        !turnstile.template read<Turnstile::inheritor_offset>(read, turnstile_address))
         return WaitInfoRead::unreadable;
-    const Turnstile& turnstile = *reinterpret_cast<const Turnstile*>(turnstile_copy);
-    const auto inheritor = reinterpret_cast<std::uint64_t>(turnstile.inheritor());
-    std::uint64_t inheritor_id = 0;
-    if (!turnstile.in_flux() && inheritor != 0 &&
-        !read(inheritor + offsetof(Thread, thread_id), &inheritor_id, sizeof(inheritor_id)))
+    // Before the inheritor is looked at; then, before it is looked whether all is still so.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    const auto inheritor = reinterpret_cast<std::uint64_t>((*turnstile).inheritor());
+    PartlyRead<Thread> inheriting;
+    if (!(*turnstile).in_flux() && inheritor != 0 &&
+        !inheriting.template read<offsetof(Thread, thread_id)>(read, inheritor))
         return WaitInfoRead::unreadable;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (!turnstile_later.template read<Turnstile::status_offset>(read, turnstile_address) ||
+        !read_thread(later))
+        return WaitInfoRead::unreadable;
+    const bool locked = (*turnstile).in_flux() || (*later).turnstile != (*blocked).turnstile ||
+                        (*later).block_hint != wait_type ||
+                        (*later).wait_event != (*blocked).wait_event ||
+                        (*turnstile_later).sequence() != (*turnstile).sequence();
+    const std::uint64_t inheritor_id = inheritor != 0 ? (*inheriting).thread_id : 0;
 
-    // What was read belongs together if it is still so.
-    alignas(Thread) std::byte thread_again[sizeof(Thread)];
-    alignas(Turnstile) std::byte turnstile_again[sizeof(Turnstile)];
-    if (!read(turnstile_address, turnstile_again, sizeof(turnstile_again)) ||
-        !read(thread, thread_again, thread_size))
-        return WaitInfoRead::unreadable;
-    const Thread& later = *reinterpret_cast<const Thread*>(thread_again);
-    const bool locked =
-        turnstile.in_flux() || later.turnstile != blocked.turnstile ||
-        later.block_hint != blocked.block_hint || later.wait_event != blocked.wait_event ||
-        reinterpret_cast<const Turnstile*>(turnstile_again)->sequence() != turnstile.sequence();
-
-    const std::uint64_t pid = static_cast<std::uint32_t>(turnstile.owner_pid());
-    info.context = blocked.wait_event;
+    const std::uint64_t pid = static_cast<std::uint32_t>((*turnstile).owner_pid());
+    info.context = (*blocked).wait_event;
     switch (info.wait_type) {
         case kThreadWaitKernelMutex:
             info.owner = locked ? STACKSHOT_WAITOWNER_MTXSPIN : inheritor_id;
@@ -101,7 +108,7 @@ WaitInfoRead read_thread_wait_info(Read read, std::uint64_t thread, ThreadWaitIn
             break;
         case kThreadWaitPortReceive:
             info.owner = locked ? STACKSHOT_WAITOWNER_PORT_LOCKED : 0;
-            info.wait_flags = turnstile.wait_flags();
+            info.wait_flags = (*turnstile).wait_flags();
             break;
         default:
             break;
@@ -111,7 +118,7 @@ WaitInfoRead read_thread_wait_info(Read read, std::uint64_t thread, ThreadWaitIn
         info.turnstile_flags = STACKSHOT_TURNSTILE_STATUS_LOCKED_WAITQ;
         return WaitInfoRead::waits;
     }
-    info.turnstile_priority = static_cast<std::uint8_t>(turnstile.priority());
+    info.turnstile_priority = static_cast<std::uint8_t>((*turnstile).priority());
     info.number_of_hops = 1;
     const bool has_task = info.wait_type == kThreadWaitPortSend ||
                           (info.wait_flags & STACKSHOT_WAITINFO_FLAGS_SPECIALREPLY) != 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "kernel/list.hpp"
@@ -59,6 +60,10 @@ class Turnstile {
     std::uint32_t sequence() const { return sequence_; }
     bool in_flux() const { return sequence_ % 2 != 0; }
 
+    /// Where in it, for such a reader, the inheritor stands; and what else it asks for.
+    static constexpr std::size_t inheritor_offset = 16;
+    static constexpr std::size_t status_offset = 0;
+
     /// A scope in which waiters and inheritor are about to change, and do not fit together. May be
     /// nested. Nothing may block in it.
     class Change {
@@ -97,6 +102,11 @@ class Turnstile {
     static void update_priority(SchedulerGuard&, Thread* thread);
 
   private:
+    static void check_layout() {
+        static_assert(offsetof(Turnstile, inheritor_) == inheritor_offset);
+        static_assert(offsetof(Turnstile, sequence_) == status_offset);
+        static_assert(offsetof(Turnstile, priority_) < status_offset + 16);
+    }
     void insert(Thread& thread);
     void remove(Thread& thread);
     void link(Thread& inheritor);

@@ -6,6 +6,7 @@
 #include "kcdata/compressed_writer.hpp"
 #include "stackshot/post_trap_producer.hpp"
 #include "stackshot/record_system.hpp"
+#include "stackshot/record_task_end.hpp"
 
 namespace stackshot {
 
@@ -23,11 +24,57 @@ kern_return append_chain(Sink& sink, const Chunk* head) {
     return KERN_SUCCESS;
 }
 
+/// The first of `items`, which are not empty, that are parts of one task; they are taken off.
+std::span<WorkItem> take_task(std::span<WorkItem>& items) {
+    std::size_t count = 0;
+    for (TaskPart part{.end = ThreadRef{1}}; part.end != ThreadRef::none && count < items.size();)
+        part = items[count++].part;
+    const auto parts = items.first(count);
+    items = items.subspan(count);
+    return parts;
+}
+
+/// A writer for records that are made here.
+Writer& records_writer(Writer& writer) {
+    return writer;
+}
+Writer& records_writer(CompressedWriter& writer) {
+    return writer.open_window();
+}
+kern_return records_written(Writer&) {
+    return KERN_SUCCESS;
+}
+kern_return records_written(CompressedWriter& writer) {
+    return writer.close_window();
+}
+
+template <typename Sink>
+kern_return append_task(Sink& sink, const Request& request, std::span<const WorkItem> parts) {
+    const RecordedTask first = parts.front().recorded;
+    if (!first.wanted)
+        return KERN_SUCCESS;
+    for (const WorkItem& part : parts) {
+        if (const kern_return error = append_chain(sink, part.records); error != KERN_SUCCESS)
+            return error;
+    }
+    const kern_return error = record_task_end(records_writer(sink), request, [parts](auto visit) {
+        for (const WorkItem& part : parts)
+            visit(part.recorded);
+    });
+    return error != KERN_SUCCESS ? error : records_written(sink);
+}
+
 /// The buffer a parallel collection needs, in whole pages.
 std::size_t assembled_size(const System& system, Collection& collection) {
     std::size_t size = 2 * sizeof(ItemHeader) + chain_size(collection.pre_task_records());
-    for (const WorkItem& item : collection.items())
-        size += chain_size(item.records);
+    for (auto items = collection.items(); !items.empty();) {
+        TaskEnd end;
+        for (const WorkItem& item : take_task(items)) {
+            size += chain_size(item.records);
+            end.add(item.recorded);
+        }
+        size += record_task_end_room(end);
+    }
     for (PostTrapProducer* producer : system.facts().post_trap_producers)
         size += producer->room(collection.request());
     size += record_post_task_room(system.facts().cpu_count);
@@ -48,8 +95,9 @@ kern_return join(Sink& sink, Collection& collection) {
     if (const kern_return error = append_chain(sink, collection.pre_task_records());
         error != KERN_SUCCESS)
         return error;
-    for (const WorkItem& item : collection.items()) {
-        if (const kern_return error = append_chain(sink, item.records); error != KERN_SUCCESS)
+    for (auto items = collection.items(); !items.empty();) {
+        if (const kern_return error = append_task(sink, collection.request(), take_task(items));
+            error != KERN_SUCCESS)
             return error;
     }
     return KERN_SUCCESS;

@@ -35,6 +35,32 @@ std::span<T> place(std::span<std::byte> room) {
     return {new (room.data()) T[count], count};
 }
 
+/// Memory of a collection by one CPU.
+class EndOfBuffer final : public WaitLogMemory {
+  public:
+    explicit EndOfBuffer(Writer& writer) : writer_(writer) {}
+    std::span<std::byte> allocate(std::size_t size) override {
+        const auto room = writer_.allocate_end(size);
+        return room.ok() ? room.value() : std::span<std::byte>{};
+    }
+
+  private:
+    Writer& writer_;
+};
+
+/// Memory of a collection by many: it is read when all are done.
+class PoolOfCluster final : public WaitLogMemory {
+  public:
+    PoolOfCluster(Arena& arena, std::uint32_t cluster) : arena_(arena), cluster_(cluster) {}
+    std::span<std::byte> allocate(std::size_t size) override {
+        return arena_.allocate(cluster_, size);
+    }
+
+  private:
+    Arena& arena_;
+    std::uint32_t cluster_;
+};
+
 }  // namespace
 
 Mode select_mode(const SystemFacts& facts, const Request& request) {
@@ -253,7 +279,9 @@ kern_return Collection::collect_single_threaded(Quiesced& quiesced, PerCpu& own)
     if (const kern_return error = record_system(single_writer_, quiesced); error != KERN_SUCCESS)
         return traced(system_, error);
     const std::uint64_t begin = system_.absolute_time();
-    Recorder recorder(system_, quiesced, request_, unwinder_, own.frames);
+    EndOfBuffer memory(single_writer_);
+    WaitLog waits(memory);
+    Recorder recorder(system_, quiesced, request_, unwinder_, own.frames, waits);
     CycleDetector<TaskRef> circle;
     TaskRef task = TaskRef::none;
     for (bool done = false; !done;) {
@@ -267,7 +295,14 @@ kern_return Collection::collect_single_threaded(Quiesced& quiesced, PerCpu& own)
         if (const kern_return error = recorder.record_task(single_writer_, task, {}, recorded);
             error != KERN_SUCCESS)
             return error;
-        done = recorded.wanted && request_.process_scoped();
+        if (!recorded.wanted)
+            continue;
+        if (const kern_return error =
+                record_task_end(single_writer_, request_, [&](auto visit) { visit(recorded); });
+            error != KERN_SUCCESS)
+            return traced(system_, error);
+        waits.rewind();
+        done = request_.process_scoped();
     }
     task_iteration_ = system_.absolute_time() - begin;
     own.latency.counts = recorder.counts();
@@ -276,7 +311,9 @@ kern_return Collection::collect_single_threaded(Quiesced& quiesced, PerCpu& own)
 }
 
 kern_return Collection::collect_in_parallel(Quiesced& quiesced, PerCpu& own) {
-    Recorder recorder(system_, quiesced, request_, unwinder_, own.frames);
+    PoolOfCluster memory(arena_, own.latency.cluster);
+    WaitLog waits(memory);
+    Recorder recorder(system_, quiesced, request_, unwinder_, own.frames, waits);
     ChunkChain chain(arena_, own.latency.cluster, estimate_.smallest_chunk);
     const bool main = main_ == quiesced.cpu();
     const std::uint64_t begin = system_.absolute_time();
@@ -378,7 +415,7 @@ kern_return Collection::work_on_queues(Recorder& recorder, ChunkChain& chain, Pe
             error != KERN_SUCCESS)
             return error;
         item->records = chain.finish();
-        item->latency = recorded.latency;
+        item->recorded = recorded;
     }
 }
 
@@ -400,27 +437,11 @@ kern_return Collection::conclude() {
         latency_.buffer_used = usage.used;
         latency_.buffer_overhead = usage.freed;
         latency_.buffer_count = usage.pools;
-        if (error == KERN_SUCCESS)
-            finish_task_latencies();
     } else {
         latency_.buffer_used = single_writer_.used() + frames_size;
         latency_.buffer_count = 1;
     }
     return error;
-}
-
-/// The parts of a task were recorded by several CPUs, and each has measured its own.
-void Collection::finish_task_latencies() {
-    TaskLatency sum;
-    for (const WorkItem& item : queues_.items()) {
-        const TaskLatency latency = item.latency;
-        sum += latency;
-        if (latency.record != nullptr)
-            fill(*latency.record, sum);
-        const TaskPart part = item.part;
-        if (part.end == ThreadRef::none)
-            sum = {};
-    }
 }
 
 void CaptureTrap::cpu_preflight(CpuIndex cpu) {

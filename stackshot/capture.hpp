@@ -101,7 +101,6 @@ class Collection {
     kcdata::kern_return fill_queues(Quiesced& quiesced, ChunkChain& chain);
     kcdata::kern_return push_task(Quiesced& quiesced, TaskRef task);
     kcdata::kern_return push(TaskRef task, const TaskPart& part, std::size_t threads);
-    void finish_task_latencies();
     kcdata::kern_return work_on_queues(Recorder& recorder, ChunkChain& chain, PerCpu& own);
     kcdata::kern_return record_system(kcdata::Writer& writer, Quiesced& quiesced);
     /// The task behind `task`, none at the end; KERN_FAILURE if the list runs in a circle.

@@ -8,12 +8,14 @@
 #include "stackshot/post_trap_producer.hpp"
 #include "stackshot/record_system.hpp"
 #include "stackshot/unwind.hpp"
+#include "stackshot/wait_log.hpp"
 #include "stackshot/work_queue.hpp"
 
 namespace stackshot {
 
 namespace {
 
+using kcdata::alignment;
 using kcdata::item_size;
 
 constexpr std::size_t container = item_size(sizeof(std::uint32_t)) + item_size(0);
@@ -30,6 +32,12 @@ constexpr std::size_t per_task = container + item_size(sizeof(kcdata::task_snaps
 
 constexpr std::size_t per_task_latency = item_size(sizeof(kcdata::stackshot_latency_task));
 constexpr std::size_t per_thread_latency = item_size(sizeof(kcdata::stackshot_latency_thread));
+
+/// What a waiting thread takes in the log, or in the arrays of its task, and a task besides.
+constexpr std::size_t per_wait =
+    std::max(sizeof(ThreadWait), sizeof(kcdata::stackshot_thread_waitinfo_v2) +
+                                     sizeof(kcdata::stackshot_thread_turnstileinfo_v2));
+constexpr std::size_t per_task_waits = 2 * item_size(alignment - 1);
 
 constexpr std::size_t fudge(std::size_t size, std::uint32_t percent) {
     return size / 100 * (100 + percent) + size % 100 * (100 + percent) / 100;
@@ -51,13 +59,12 @@ Estimate estimate_stackshot(const SystemFacts& facts, std::size_t tasks, std::si
     const std::uint32_t adj = std::min<std::uint32_t>(facts.tunables.estimate_adj, 100);
     tasks = std::max<std::size_t>(tasks, 1);
     const std::size_t threads_per_task = (threads + tasks - 1) / tasks;
-    const bool latencies = !request.has(kcdata::STACKSHOT_DISABLE_LATENCY_INFO);
 
     Estimate estimate;
     estimate.adj = adj;
     estimate.threads = threads;
     estimate.smallest_chunk = per_task + threads_per_task * per_thread;
-    if (latencies)
+    if (request.wants_latencies())
         estimate.smallest_chunk += per_task_latency + threads_per_task * per_thread_latency;
     // Besides the percentage a fixed number: few tasks double easily.
     estimate.queue_capacity = fudge(tasks, 10) + 16;
@@ -69,6 +76,9 @@ Estimate estimate_stackshot(const SystemFacts& facts, std::size_t tasks, std::si
     size += facts.cpu_count * Unwinder::max_frames * sizeof(std::uint64_t);
     size += WorkQueues::storage_size(estimate.queue_capacity + max_extra_parts(facts.cpu_count),
                                      WorkQueues::max_queues);
+    if (request.has(kcdata::STACKSHOT_THREAD_WAITINFO))
+        size +=
+            facts.cpu_count * sizeof(WaitLog::Block) + threads * per_wait + tasks * per_task_waits;
     size += chunk * (request.process_scoped() ? 1 : tasks);
     size = fudge(size, adj);
     if (request.size_hint <= max_tracebuf_size(facts))

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kcdata/records.hpp"
 #include "stackshot/system.hpp"
 
 namespace stackshot {
@@ -26,9 +25,6 @@ struct TaskLatency {
     std::uint64_t count = 0;     ///< for counting the threads, as a delta does
     std::uint64_t snapshot = 0;  ///< for what lies in front of the threads
     std::uint64_t threads = 0;
-    /// Where a task's last part has room for what all of them took together; nullptr in others, and
-    /// if the request does not want to know.
-    kcdata::stackshot_latency_task* record = nullptr;
 
     TaskLatency& operator+=(const TaskLatency& other) {
         setup += other.setup;

@@ -9,43 +9,37 @@
 #include "stackshot/cycle_detector.hpp"
 #include "stackshot/latency.hpp"
 #include "stackshot/microseconds.hpp"
+#include "stackshot/record_task_end.hpp"
 #include "stackshot/request.hpp"
 #include "stackshot/stopwatch.hpp"
 #include "stackshot/system.hpp"
 #include "stackshot/task_part.hpp"
 #include "stackshot/unwind.hpp"
+#include "stackshot/wait_log.hpp"
 
 namespace stackshot {
-
-/// Writes what a task took into `record`.
-void fill(kcdata::stackshot_latency_task& record, const TaskLatency& latency);
-
-/// What became of a task, or a part of it.
-struct RecordedTask {
-    /// False: the request does not want it, and nothing was appended.
-    bool wanted = false;
-    TaskLatency latency{};
-};
 
 /// The producers of task and thread records, for one CPU inside a trap. In what order and where to
 /// the records go is the caller's affair.
 class Recorder {
   public:
-    /// `frames`: room for the return addresses of one walk.
+    /// `frames`: room for the return addresses of one walk. `waits`: takes what waiting threads
+    /// wait for.
     Recorder(System& system, Quiesced& quiesced, const Request& request, const Unwinder& unwinder,
-             std::span<std::uint64_t> frames)
+             std::span<std::uint64_t> frames, WaitLog& waits)
         : system_(system),
           quiesced_(quiesced),
           request_(request),
           unwinder_(unwinder),
           frames_(frames),
+          waits_(waits),
           absent_(system.absent_cpus(quiesced)),
           microseconds_(system.facts().timebase) {}
 
-    /// Appends the container of `task` with all its threads, or `part` of it, or nothing if the
-    /// request does not want the task. After an error a part of it may have been appended.
-    /// KERN_FAILURE: the list of threads is corrupt, or does not lead from the part's first thread
-    /// to its end. A part's latencies are not yet in the record of its task.
+    /// Appends the container of `task` with all its threads, or `part` of it, but for what
+    /// record_task_end() records of all parts; or nothing if the request does not want the task.
+    /// After an error a part of it may have been appended. KERN_FAILURE: the list of threads is
+    /// corrupt, or does not lead from the part's first thread to its end.
     kcdata::kern_return record_task(kcdata::Writer& writer, TaskRef task, const TaskPart& part,
                                     RecordedTask& recorded);
 
@@ -60,7 +54,7 @@ class Recorder {
 
     kcdata::kern_return begin_task(kcdata::Writer& writer, const TaskFacts& facts,
                                    Stopwatch& stopwatch, TaskLatency& latency);
-    /// Calls visit() for each thread of `part`, whose first one is `first`, with its facts in
+    /// Calls visit() with each thread of `part`, whose first one is `first`, and its facts in
     /// thread_. Ends with the first error.
     template <typename Visit>
     kcdata::kern_return for_each_thread(const TaskPart& part, ThreadRef first, Visit visit);
@@ -71,13 +65,12 @@ class Recorder {
     /// The records of a task in front of its threads, but for what a delta has instead.
     kcdata::kern_return append_task_records(kcdata::Writer& writer, const TaskFacts& facts);
     static std::uint64_t recorded_flags(const TaskFacts& task);
-    kcdata::kern_return end_task(kcdata::Writer& writer, const TaskFacts& facts,
-                                 TaskLatency& latency);
     /// Appends the container of the thread whose facts are in thread_; `stopwatch` has run since
     /// the thread before.
     kcdata::kern_return record_thread(kcdata::Writer& writer, Stopwatch& stopwatch);
+    /// Adds what that thread waits for, if it does, to waits_.
+    kcdata::kern_return record_wait(ThreadRef thread);
     kcdata::kern_return record_stack(kcdata::Writer& writer, std::uint64_t& ss_flags);
-    bool wants_latencies() const { return !request_.has(kcdata::STACKSHOT_DISABLE_LATENCY_INFO); }
 
     // Deltas: what has not run since the request's timestamp is recorded shortly.
     bool is_unchanged(const ThreadFacts& thread) const;
@@ -93,6 +86,7 @@ class Recorder {
     const Request& request_;
     const Unwinder& unwinder_;
     std::span<std::uint64_t> frames_;
+    WaitLog& waits_;
     CpuMask absent_;
     Microseconds microseconds_;
     Counts counts_{};
@@ -113,7 +107,7 @@ kcdata::kern_return Recorder::for_each_thread(const TaskPart& part, ThreadRef fi
         // What lies in front of a part is not known.
         if (thread_.previous != previous && thread != part.first)
             return traced(system_, kcdata::KERN_FAILURE);
-        if (const kcdata::kern_return error = visit(); error != kcdata::KERN_SUCCESS)
+        if (const kcdata::kern_return error = visit(thread); error != kcdata::KERN_SUCCESS)
             return traced(system_, error);
         previous = thread;
     }

@@ -36,7 +36,7 @@ bool Recorder::is_changed(const TaskFacts& task, const ThreadCounts& threads) co
 }
 
 kern_return Recorder::count_threads(const TaskFacts& task, ThreadCounts& counts) {
-    return for_each_thread({}, task.first_thread, [&] {
+    return for_each_thread({}, task.first_thread, [&](ThreadRef) {
         if (!leaves_out(thread_))
             ++(is_unchanged(thread_) ? counts.unchanged : counts.changed);
         return KERN_SUCCESS;
@@ -67,7 +67,7 @@ kern_return Recorder::append_unchanged_threads(Writer& writer, const TaskFacts& 
     if (!records.ok())
         return records.error();
     std::size_t filled = 0;
-    const kern_return error = for_each_thread({}, task.first_thread, [&] {
+    const kern_return error = for_each_thread({}, task.first_thread, [&](ThreadRef) {
         if (leaves_out(thread_) || !is_unchanged(thread_))
             return KERN_SUCCESS;
         if (filled == count)

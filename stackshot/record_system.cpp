@@ -152,9 +152,8 @@ Result<std::span<std::byte>> record_post_task(Writer& writer, const Request& req
         error = result;
         return result == KERN_SUCCESS;
     };
-    if (!request.has(STACKSHOT_DISABLE_LATENCY_INFO) &&
-        (!ok(append_latencies(writer, facts.latencies)) ||
-         !ok(append_latency(writer, facts.latency))))
+    if (request.wants_latencies() && (!ok(append_latencies(writer, facts.latencies)) ||
+                                      !ok(append_latency(writer, facts.latency))))
         return error;
     auto duration =
         writer.reserve(STACKSHOT_KCTYPE_STACKSHOT_DURATION, sizeof(stackshot_duration_v2));

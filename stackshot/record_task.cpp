@@ -62,28 +62,21 @@ kern_return append_task_snapshot(Writer& writer, const TaskFacts& task, std::uin
 
 }  // namespace
 
-void fill(stackshot_latency_task& record, const TaskLatency& latency) {
-    record.setup_latency = latency.setup;
-    record.task_thread_count_loop_latency = latency.count;
-    record.cur_tsnap_latency = latency.snapshot;
-    record.task_thread_data_loop_latency = latency.threads;
-}
-
 kern_return Recorder::record_task(Writer& writer, TaskRef task, const TaskPart& part,
                                   RecordedTask& recorded) {
     recorded = {};
-    Stopwatch stopwatch(system_, wants_latencies());
+    Stopwatch stopwatch(system_, request_.wants_latencies());
     TaskFacts facts;
     if (const kern_return error = system_.task_facts(quiesced_, task, facts); error != KERN_SUCCESS)
         return traced(system_, error);
     if (!request_.wants(facts.pid) || is_remnant(facts))
         return KERN_SUCCESS;
     recorded.wanted = true;
+    recorded.unique_pid = facts.unique_pid;
     TaskLatency& latency = recorded.latency;
     latency.setup = stopwatch.lap();
 
     const bool from_beginning = part.first == ThreadRef::none;
-    const bool to_end = part.end == ThreadRef::none;
     if (from_beginning) {
         if (const kern_return error = begin_task(writer, facts, stopwatch, latency);
             error != KERN_SUCCESS)
@@ -91,19 +84,20 @@ kern_return Recorder::record_task(Writer& writer, TaskRef task, const TaskPart& 
         ++counts_.tasks;
         latency.snapshot = stopwatch.lap();
     }
-    Stopwatch of_thread(system_, wants_latencies());
-    if (const kern_return error =
-            for_each_thread(part, from_beginning ? facts.first_thread : part.first,
-                            [&] { return record_thread(writer, of_thread); });
+    Stopwatch of_thread(system_, request_.wants_latencies());
+    if (const kern_return error = for_each_thread(
+            part, from_beginning ? facts.first_thread : part.first,
+            [&](ThreadRef thread) {
+                if (leaves_out(thread_))
+                    return kern_return{KERN_SUCCESS};
+                const kern_return result = is_unchanged(thread_) ? kern_return{KERN_SUCCESS}
+                                                                 : record_thread(writer, of_thread);
+                return result != KERN_SUCCESS ? result : record_wait(thread);
+            });
         error != KERN_SUCCESS)
         return error;
+    recorded.waits = waits_.finish();
     latency.threads = stopwatch.lap();
-    if (!to_end)
-        return KERN_SUCCESS;
-    if (const kern_return error = end_task(writer, facts, latency); error != KERN_SUCCESS)
-        return traced(system_, error);
-    if (from_beginning && latency.record != nullptr)
-        fill(*latency.record, latency);
     return KERN_SUCCESS;
 }
 
@@ -143,19 +137,6 @@ kern_return Recorder::append_task_records(Writer& writer, const TaskFacts& facts
 std::uint64_t Recorder::recorded_flags(const TaskFacts& task) {
     return task.ss_flags | kUser64_p | kTaskSharedRegionNone |
            (task.active ? 0 : kTerminatedSnapshot);
-}
-
-kern_return Recorder::end_task(Writer& writer, const TaskFacts& facts, TaskLatency& latency) {
-    if (wants_latencies()) {
-        const auto record =
-            writer.place<stackshot_latency_task>(STACKSHOT_KCTYPE_LATENCY_INFO_TASK);
-        if (!record.ok())
-            return record.error();
-        *record.value() = {};
-        record.value()->task_uniqueid = facts.unique_pid;
-        latency.record = record.value();
-    }
-    return writer.container_end(facts.unique_pid);
 }
 
 }  // namespace stackshot

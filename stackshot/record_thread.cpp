@@ -79,9 +79,6 @@ kern_return Recorder::record_stack(Writer& writer, std::uint64_t& ss_flags) {
 
 kern_return Recorder::record_thread(Writer& writer, Stopwatch& stopwatch) {
     const ThreadFacts& thread = thread_;
-    if (leaves_out(thread) || is_unchanged(thread))
-        return KERN_SUCCESS;
-
     if (const kern_return error =
             writer.container_begin(STACKSHOT_KCCONTAINER_THREAD, thread.thread_id);
         error != KERN_SUCCESS)
@@ -151,6 +148,20 @@ kern_return Recorder::record_thread(Writer& writer, Stopwatch& stopwatch) {
     }
     ++counts_.threads;
     return writer.container_end(thread.thread_id);
+}
+
+kern_return Recorder::record_wait(ThreadRef thread) {
+    if ((thread_.state & SS_TH_WAIT) == 0 || !request_.has(STACKSHOT_THREAD_WAITINFO))
+        return KERN_SUCCESS;
+    ThreadWait* const wait = waits_.place();
+    if (wait == nullptr)
+        return KERN_INSUFFICIENT_BUFFER_SIZE;
+    const auto waits = system_.wait_facts(quiesced_, thread, wait->facts);
+    if (waits.ok() && waits.value()) {
+        wait->thread_id = thread_.thread_id;
+        waits_.add();
+    }
+    return waits.error();
 }
 
 }  // namespace stackshot

@@ -18,10 +18,10 @@ inline constexpr std::uint64_t cleared_flags =
 inline constexpr std::uint64_t unmet_flags =
     kcdata::STACKSHOT_GET_DQ | kcdata::STACKSHOT_SAVE_IMP_DONATION_PIDS |
     kcdata::STACKSHOT_ENABLE_BT_FAULTING | kcdata::STACKSHOT_COLLECT_SHAREDCACHE_LAYOUT |
-    kcdata::STACKSHOT_ENABLE_UUID_FAULTING | kcdata::STACKSHOT_THREAD_WAITINFO |
-    kcdata::STACKSHOT_THREAD_GROUP | kcdata::STACKSHOT_SAVE_JETSAM_COALITIONS |
-    kcdata::STACKSHOT_ASID | kcdata::STACKSHOT_PAGE_TABLES |
-    kcdata::STACKSHOT_SAVE_DYLD_COMPACTINFO | kcdata::STACKSHOT_EXCLAVES;
+    kcdata::STACKSHOT_ENABLE_UUID_FAULTING | kcdata::STACKSHOT_THREAD_GROUP |
+    kcdata::STACKSHOT_SAVE_JETSAM_COALITIONS | kcdata::STACKSHOT_ASID |
+    kcdata::STACKSHOT_PAGE_TABLES | kcdata::STACKSHOT_SAVE_DYLD_COMPACTINFO |
+    kcdata::STACKSHOT_EXCLAVES;
 
 /// What a capture is asked for.
 struct Request {
@@ -44,6 +44,7 @@ struct Request {
 
     bool has(std::uint64_t flag) const { return (flags & flag) != 0; }
     bool wants(std::int32_t task_pid) const { return pid == all_pids || pid == task_pid; }
+    bool wants_latencies() const { return !has(kcdata::STACKSHOT_DISABLE_LATENCY_INFO); }
     bool is_delta() const { return has(kcdata::STACKSHOT_COLLECT_DELTA_SNAPSHOT); }
     /// Whether the capture is of one task and ends with it, which one CPU does best alone.
     bool process_scoped() const {

@@ -114,6 +114,22 @@ struct ThreadFacts {
     ThreadRef previous = ThreadRef::none, next = ThreadRef::none;
 };
 
+/// What a blocked thread waits for, and who makes it go on: in the terms of
+/// stackshot_thread_waitinfo_v2 and stackshot_thread_turnstileinfo_v2.
+struct WaitFacts {
+    /// The thread's id, or for a semaphore or a port the task's pid; STACKSHOT_WAITOWNER_...; 0:
+    /// not known.
+    std::uint64_t owner = 0;
+    std::uint64_t context = 0;   ///< the object's address
+    std::uint8_t wait_type = 0;  ///< kThreadWait...
+    std::uint32_t wait_flags = 0;
+    /// The inheritor's thread id or pid, as turnstile_flags say; 0 if they say neither.
+    std::uint64_t turnstile_context = 0;
+    std::uint8_t turnstile_priority = 0;
+    std::uint8_t number_of_hops = 0;
+    std::uint64_t turnstile_flags = 0;  ///< STACKSHOT_TURNSTILE_STATUS_...
+};
+
 /// Conversion of absolute time to nanoseconds: t * numer / denom.
 struct Timebase {
     std::uint32_t numer = 1;
@@ -283,6 +299,10 @@ class System {
     /// Writes every member of `facts`. KERN_FAILURE: the thread cannot be read. That its neighbours
     /// agree on being such is for the caller to check.
     virtual kcdata::kern_return thread_facts(Quiesced&, ThreadRef thread, ThreadFacts& facts) = 0;
+    /// Writes every member of `facts`, if the thread waits for something that the format has a type
+    /// for; false if it does not. What is in the middle of a change, or cannot be read, is told as
+    /// such. KERN_FAILURE: the thread cannot be read.
+    virtual kcdata::Result<bool> wait_facts(Quiesced&, ThreadRef thread, WaitFacts& facts) = 0;
     virtual MemoryFacts memory_facts(Quiesced&) = 0;
     /// CPUs that did not answer the stop of this trap.
     virtual CpuMask absent_cpus(Quiesced&) = 0;

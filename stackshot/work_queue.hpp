@@ -7,7 +7,7 @@
 
 #include "stackshot/atomic.hpp"
 #include "stackshot/chunk_chain.hpp"
-#include "stackshot/latency.hpp"
+#include "stackshot/record_task_end.hpp"
 #include "stackshot/system.hpp"
 #include "stackshot/task_part.hpp"
 
@@ -17,10 +17,10 @@ namespace stackshot {
 struct WorkItem {
     Published<TaskRef> task = TaskRef::none;
     Published<TaskPart> part{};
-    /// The records; empty when the request does not want the task. Written by the CPU that claimed
-    /// the item, read after the barrier.
+    /// The records, but for what record_task_end() records of all parts; empty when the request
+    /// does not want the task. Written by the CPU that claimed the item, read after the barrier.
     Published<Chunk*> records = nullptr;
-    Published<TaskLatency> latency{};
+    Published<RecordedTask> recorded{};
 };
 
 /// A task of many threads is cut into parts, for CPUs to share it: so many parts as give each CPU

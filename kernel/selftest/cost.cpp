@@ -41,8 +41,8 @@ class CountedTrap final : public stackshot::ForwardingBody {
 bool measure_one(Verdict& verdict, std::uint64_t flags, Cost& cost) {
     stackshot::System& system = stackshot_system();
     stackshot::Request request;
-    request.flags =
-        STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO | STACKSHOT_GET_GLOBAL_MEM_STATS | flags;
+    request.flags = STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO |
+                    STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_THREAD_WAITINFO | flags;
     const auto estimate = stackshot::estimate_stackshot(system.facts(), system.task_count(),
                                                         system.thread_count(), request);
     stackshot::Attempt attempt(system);

@@ -160,8 +160,8 @@ class CountingTrap final : public stackshot::ForwardingBody {
 void compare_modes(Verdict& verdict, Comparison& total) {
     stackshot::System& system = stackshot_system();
     stackshot::Request request;
-    request.flags =
-        STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO | STACKSHOT_GET_GLOBAL_MEM_STATS;
+    request.flags = STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO |
+                    STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_THREAD_WAITINFO;
     const auto estimate = stackshot::estimate_stackshot(system.facts(), system.task_count(),
                                                         system.thread_count(), request);
     stackshot::Attempt single(system);

@@ -100,10 +100,10 @@ TEST_CASE("workers without work are parked, and a parked thread has no wait info
         REQUIRE(queue.start(kernel_task(), "parking", 3) == kcdata::KERN_SUCCESS);
         await([] { return parked("parking").size() == 3; });
         idle = parked("parking").size();
-        ThreadWaitInfo info;
+        stackshot::WaitFacts info;
         read = read_thread_wait_info(
-            [](std::uint64_t address, void* to, std::size_t size) {
-                std::memcpy(to, reinterpret_cast<const void*>(address), size);
+            [](std::uint64_t address, void* to) {
+                std::memcpy(to, reinterpret_cast<const void*>(address), 16);
                 return true;
             },
             reinterpret_cast<std::uint64_t>(parked("parking").front()), info);

@@ -86,9 +86,11 @@ TEST_CASE("single-threaded and parallel collections inside one trap are equal") 
         system.add_task("task" + std::to_string(n), static_cast<std::size_t>(n * 5 % 17),
                         static_cast<std::size_t>(1 + n % 40));
     system.absent = cpus == 8 ? 0b1000'0000 : 0;
-    const Pair pair = collect_both(
-        system, {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS},
-        single_first);
+    const Pair pair =
+        collect_both(system,
+                     {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS |
+                                             STACKSHOT_THREAD_WAITINFO},
+                     single_first);
     CHECK(system.traps() == 1);
     CHECK(std::popcount(pair.workers) == static_cast<int>(cpus == 8 ? 7 : cpus));
     CHECK(pair.single.size() > 100'000);
@@ -104,7 +106,8 @@ TEST_CASE("a large task is cut into parts, which make the same bytes as the whol
     system.add_task("kernel_task", 3, 4);
     system.add_task("large", threads, 2);
     system.add_task("small", 2, 4);
-    const Pair pair = collect_both(system, {});
+    const Pair pair = collect_both(
+        system, {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_THREAD_WAITINFO});
     CHECK(pair.single == pair.parallel);
     REQUIRE(pair.tasks.size() == 3);
     CHECK(pair.tasks[1].threads.size() == threads);

@@ -19,8 +19,9 @@ using namespace stackshot;
 
 namespace {
 
-constexpr std::uint64_t compressed_flags =
-    STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_DO_COMPRESS;
+constexpr std::uint64_t compressed_flags = STACKSHOT_KCDATA_FORMAT |
+                                           STACKSHOT_GET_GLOBAL_MEM_STATS |
+                                           STACKSHOT_THREAD_WAITINFO | STACKSHOT_DO_COMPRESS;
 
 std::string name_of(const Item& item) {
     if (item.type == KCDATA_TYPE_UINT32_DESC || item.type == KCDATA_TYPE_UINT64_DESC)

@@ -89,6 +89,15 @@ FakeSystem::Task& FakeSystem::add_task(const std::string& name, std::size_t thre
         thread.facts.sched_priority = static_cast<std::int16_t>(64 + n % 4);
         if (n % 5 != 4)
             thread.facts.last_cpu = static_cast<CpuIndex>(n % constant.cpu_count);
+        if (n % 4 == 0)
+            thread.wait = {.owner = fact(),
+                           .context = fact(),
+                           .wait_type = static_cast<std::uint8_t>(1 + n % 18),
+                           .wait_flags = fact(),
+                           .turnstile_context = fact(),
+                           .turnstile_priority = static_cast<std::uint8_t>(n % 128),
+                           .number_of_hops = static_cast<std::uint8_t>(1 + n % 200),
+                           .turnstile_flags = fact()};
         make_stack(thread, depth + n % 7);
     }
     return task;
@@ -375,6 +384,15 @@ kern_return FakeSystem::thread_facts(Quiesced&, ThreadRef thread, ThreadFacts& o
     if (found.stack_result != kcdata::KERN_SUCCESS && found.stack_result != kcdata::KERN_NOT_IN_SET)
         return found.stack_result;
     return found.facts_result;
+}
+
+Result<bool> FakeSystem::wait_facts(Quiesced&, ThreadRef thread, WaitFacts& out) {
+    if (read_fails())
+        return kcdata::KERN_FAILURE;
+    const Thread& found = thread_of(thread);
+    if (found.wait)
+        out = *found.wait;
+    return found.wait.has_value();
 }
 
 MemoryFacts FakeSystem::memory_facts(Quiesced&) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ class FakeSystem : public stackshot::System {
         stackshot::StackFacts stack{};
         kcdata::kern_return facts_result = kcdata::KERN_SUCCESS;
         kcdata::kern_return stack_result = kcdata::KERN_SUCCESS;
+        /// What it waits for; nothing: the format has no type for it, if it waits.
+        std::optional<stackshot::WaitFacts> wait{};
         /// The right answer of a stack walk.
         std::vector<std::uint64_t> expected_frames{};
     };
@@ -128,6 +131,8 @@ class FakeSystem : public stackshot::System {
                                    stackshot::TaskFacts& facts) override;
     kcdata::kern_return thread_facts(stackshot::Quiesced&, stackshot::ThreadRef thread,
                                      stackshot::ThreadFacts& facts) override;
+    kcdata::Result<bool> wait_facts(stackshot::Quiesced&, stackshot::ThreadRef thread,
+                                    stackshot::WaitFacts& facts) override;
     stackshot::MemoryFacts memory_facts(stackshot::Quiesced&) override;
     stackshot::CpuMask absent_cpus(stackshot::Quiesced&) override { return absent; }
     /// Leaves the trap of the caller, once all CPUs are out of it, by a WorkersOverdue.

@@ -100,7 +100,18 @@ struct ParsedTask {
     std::vector<kcdata::thread_delta_snapshot_v3> unchanged{};
     std::optional<kcdata::dyld_uuid_info_64> kernel_image{};
     std::vector<ParsedThread> threads{};
+    std::vector<kcdata::stackshot_thread_waitinfo_v2> wait_infos{};
+    std::vector<kcdata::stackshot_thread_turnstileinfo_v2> turnstile_infos{};
 };
+
+/// The elements of an array item, which is the only one of them.
+template <typename Element>
+void read_array(const kcdata::Item& item, std::vector<Element>& elements) {
+    REQUIRE(elements.empty());
+    REQUIRE(item.element_size == sizeof(Element));
+    elements.resize(item.element_count);
+    std::memcpy(elements.data(), item.payload.data(), item.payload.size());
+}
 
 inline std::vector<ParsedTask> tasks_of(const Parsed& parsed) {
     using namespace kcdata;
@@ -155,13 +166,14 @@ inline std::vector<ParsedTask> tasks_of(const Parsed& parsed) {
             if (item.type == STACKSHOT_KCTYPE_TASK_DELTA_SNAPSHOT)
                 tasks.back().delta = payload_as<task_delta_snapshot_v2>(item);
             if (item.kind == ItemKind::array &&
-                item.element_type == STACKSHOT_KCTYPE_THREAD_DELTA_SNAPSHOT) {
-                auto& unchanged = tasks.back().unchanged;
-                REQUIRE(unchanged.empty());
-                REQUIRE(item.element_size == sizeof(thread_delta_snapshot_v3));
-                unchanged.resize(item.element_count);
-                std::memcpy(unchanged.data(), item.payload.data(), item.payload.size());
-            }
+                item.element_type == STACKSHOT_KCTYPE_THREAD_DELTA_SNAPSHOT)
+                read_array(item, tasks.back().unchanged);
+            if (item.kind == ItemKind::array &&
+                item.element_type == STACKSHOT_KCTYPE_THREAD_WAITINFO)
+                read_array(item, tasks.back().wait_infos);
+            if (item.kind == ItemKind::array &&
+                item.element_type == STACKSHOT_KCTYPE_THREAD_TURNSTILEINFO)
+                read_array(item, tasks.back().turnstile_infos);
             if (item.type == STACKSHOT_KCTYPE_KERNELCACHE_LOADINFO)
                 tasks.back().kernel_image = payload_as<dyld_uuid_info_64>(item);
         }

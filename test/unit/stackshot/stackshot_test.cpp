@@ -123,7 +123,7 @@ TEST_CASE("system-wide records come in XNU's order around the tasks") {
     system.add_tasks(3);
     Taken taken(system,
                 {Request::all_pids, STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS |
-                                        STACKSHOT_THREAD_WAITINFO | STACKSHOT_INSTRS_CYCLES});
+                                        STACKSHOT_ASID | STACKSHOT_INSTRS_CYCLES});
     std::vector<std::string> order;
     std::size_t depth = 0;
     for (const Item& item : taken.parsed.items) {
@@ -171,9 +171,9 @@ TEST_CASE("system-wide records come in XNU's order around the tasks") {
                                             "0xf19158ed"});
     // Counters are not built: XNU clears that flag before it is shown; others only on the way out.
     const std::uint64_t in =
-        STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_THREAD_WAITINFO;
+        STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_ASID;
     CHECK(described(taken.parsed, "stackshot_in_flags") == in);
-    CHECK(described(taken.parsed, "stackshot_out_flags") == (in & ~STACKSHOT_THREAD_WAITINFO));
+    CHECK(described(taken.parsed, "stackshot_out_flags") == (in & ~STACKSHOT_ASID));
     CHECK(described(taken.parsed, "stackshot_in_pid") == 0xffffffff);
     CHECK(described(taken.parsed, "system_state_flags") == 2);
     const auto memory =
