@@ -21,7 +21,11 @@ UNMET = 0x2b62a2001
 RESERVED = 0xf0  # nobody's: accepted and shown
 DELTA_FLAGS = 0x50006  # KCDATA_FORMAT, COLLECT_DELTA_SNAPSHOT, GET_GLOBAL_MEM_STATS, SAVE_LOADINFO
 ON_CORE = 0x800  # kThreadOnCore
+WAIT = 0x1  # SS_TH_WAIT
 IDLE = 0x80  # SS_TH_IDLE
+# kThreadWait...
+KERNEL_MUTEX, PORT_RECEIVE, PORT_SEND, RW_LOCK_WRITE = 1, 2, 4, 8
+TURNSTILE_THREAD = 0x8  # STACKSHOT_TURNSTILE_STATUS_THREAD
 
 
 def is_missed_and_comes_back(unikernel):
@@ -172,6 +176,38 @@ def admission_follows_boot_arguments(unikernel):
         check(f'stackshot: 1 of 1: failed: {error}' in outcome.log, outcome.explain())
 
 
+def waits_are_recorded(unikernel, scene, wait_type):
+    """What the image prints of its threads is in the two arrays of their tasks."""
+    outcome = unikernel.run('--append', f'workload={scene}')
+    shot = decoded_captures(unikernel, outcome, 1)[0]['kcdata_stackshot']
+    waits, turnstiles = {}, {}
+    for task in tasks_of(shot):
+        states = {thread['thread_snapshot']['ths_thread_id']: thread['thread_snapshot']['ths_state']
+                  for thread in task.get('thread_snapshots', {}).values()}
+        infos = task.get('thread_waitinfo', [])
+        check_equal([info['waiter'] for info in task.get('thread_turnstileinfo', [])],
+                    [info['waiter'] for info in infos], 'the waiters of turnstile and wait infos')
+        check(all(states[info['waiter']] & WAIT for info in infos), f'who waits: {infos}')
+        waits |= {info['waiter']: info for info in infos}
+        turnstiles |= {info['waiter']: info for info in task.get('thread_turnstileinfo', [])}
+    printed = re.findall(r'scene: thread (\d+) .* waits for (0x[0-9a-f]+)(?: of thread (\d+))?',
+                         outcome.log)
+    check(printed, outcome.explain())
+    for waiter, context, owner in printed:
+        wait, turnstile = waits[int(waiter)], turnstiles[int(waiter)]
+        told = f'{wait} {turnstile}, printed: {waiter} {context} {owner}'
+        check(wait['context'] == int(context, 16), told)
+        check(turnstile['number_of_hops'] >= 1, told)
+        if not owner:
+            continue
+        check(turnstile['turnstile_flags'] == TURNSTILE_THREAD, told)
+        check(turnstile['turnstile_context'] == int(owner), told)
+        # A port names the task, if anybody.
+        if wait['wait_type'] not in (PORT_RECEIVE, PORT_SEND):
+            check(wait['owner'] == int(owner), told)
+    check(wait_type in {wait['wait_type'] for wait in waits.values()}, f'the types are in {waits}')
+
+
 def unmet_flags_are_cleared(unikernel):
     """What this kernel has nothing to record for: accepted, and not among the flags that were met."""
     asked = FORMAT | CLEARED | UNMET | RESERVED
@@ -226,6 +262,10 @@ def capture_tests(tap, unikernel):
     tap.case('the boot profile is taken at the end of boot, and given out later',
              boot_profile_is_given_out, unikernel)
     tap.case('boot arguments say who may have a stackshot', admission_follows_boot_arguments, unikernel)
+    for scene, wait_type in (('deadlock2', KERNEL_MUTEX), ('port-cycle', PORT_RECEIVE),
+                             ('reader-starvation', RW_LOCK_WRITE)):
+        tap.case(f'what the threads of {scene} wait for is recorded', waits_are_recorded, unikernel,
+                 scene, wait_type)
     tap.case('flags nothing is recorded for are accepted and cleared', unmet_flags_are_cleared,
              unikernel)
     for smp in (1, 4):
