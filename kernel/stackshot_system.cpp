@@ -357,7 +357,10 @@ kern_return KernelSystem::thread_facts(Quiesced&, ThreadRef ref, stackshot::Thre
         facts.runnable_time += trap_time_ - thread.unblocked_time;
     facts.last_run_time = thread.last_run_time;
     facts.last_made_runnable_time = thread.last_made_runnable_time;
-    facts.ss_flags = 0;
+    facts.ss_flags =
+        (thread.state & SS_TH_WAIT) != 0 && thread.block_hint == kThreadWaitParkedWorkQueue
+            ? kThreadIdleWorker
+            : 0;
     facts.state = thread.state;
     facts.sched_flags = 0;
     facts.base_priority = thread.base_pri;

@@ -18,6 +18,7 @@
 #include "kernel/stackshot_system.hpp"
 #include "kernel/task.hpp"
 #include "kernel/thread.hpp"
+#include "kernel/turnstile.hpp"
 #include "platform/arm64/exception/frame.hpp"
 #include "platform/arm64/mmu/layout.hpp"
 #include "stackshot/attempt.hpp"
@@ -81,7 +82,29 @@ struct Seen {
     std::array<std::uint64_t, most_frames> frames{};
     std::size_t frame_count = 0;
     bool name_ends = false;
+    std::size_t waits = 0;  ///< of the thread; 1 if it is told what it waits for
+    std::uint64_t wait_context = 0;
+    std::uint64_t turnstile_flags = 0;
 };
+
+/// Looks for `thread` in an array of what a task's threads wait for.
+void look_at_waits(const Item& item, const Thread& thread, Seen& seen) {
+    for (std::size_t n = 0; n < item.element_count; n++) {
+        const std::byte* const element = item.payload.data() + n * item.element_size;
+        stackshot_thread_waitinfo_v2 wait{};
+        stackshot_thread_turnstileinfo_v2 turnstile{};
+        if (item.element_type == STACKSHOT_KCTYPE_THREAD_WAITINFO)
+            std::memcpy(&wait, element, sizeof(wait));
+        else
+            std::memcpy(&turnstile, element, sizeof(turnstile));
+        if (wait.waiter == thread.thread_id) {
+            seen.waits++;
+            seen.wait_context = wait.context;
+        }
+        if (turnstile.waiter == thread.thread_id)
+            seen.turnstile_flags = turnstile.turnstile_flags;
+    }
+}
 
 void look_at(Verdict& verdict, std::span<const std::byte> capture, const Thread& thread,
              Seen& seen) {
@@ -96,6 +119,10 @@ void look_at(Verdict& verdict, std::span<const std::byte> capture, const Thread&
                         item.container_id == thread.thread_id;
             continue;
         }
+        if (item.kind == ItemKind::array &&
+            (item.element_type == STACKSHOT_KCTYPE_THREAD_WAITINFO ||
+             item.element_type == STACKSHOT_KCTYPE_THREAD_TURNSTILEINFO))
+            look_at_waits(item, thread, seen);
         seen.threads += in_task && item.type == STACKSHOT_KCTYPE_THREAD_SNAPSHOT;
         if (!in_thread)
             continue;
@@ -125,7 +152,7 @@ struct Session {
     Seen capture(stackshot::Mode mode, const Patches& patches) {
         stackshot::System& system = stackshot_system();
         stackshot::Request request;
-        request.flags = STACKSHOT_KCDATA_FORMAT;
+        request.flags = STACKSHOT_KCDATA_FORMAT | STACKSHOT_THREAD_WAITINFO;
         const auto estimate = stackshot::estimate_stackshot(system.facts(), system.task_count(),
                                                             system.thread_count(), request);
         Seen seen;
@@ -156,6 +183,9 @@ struct Session {
         std::uint64_t flags = 0;
         /// Frames at the end that are not the victim's.
         std::size_t strange = 0;
+        /// Whether it is known where it waits; and what of the turnstile is.
+        bool wait_known = true;
+        std::uint64_t turnstile_flags = STACKSHOT_TURNSTILE_STATUS_UNKNOWN;
     };
     static constexpr std::uint64_t flags_looked_at = kThreadTruncatedBT | kThreadTruncKernBT |
                                                      kThreadTruncUserBT | kThreadFaultedBT |
@@ -201,6 +231,10 @@ struct Session {
                     good.frames.begin()))
                 return verdict.fail("%s, %s: %zu frames instead of the first %zu", what, name,
                                     bad.frame_count, frames);
+            if (bad.waits != 1 || bad.turnstile_flags != expected.turnstile_flags ||
+                bad.wait_context != (expected.wait_known ? good.wait_context : 0))
+                return verdict.fail("%s, %s: %zu waits, for %lx with turnstile flags %lx", what,
+                                    name, bad.waits, bad.wait_context, bad.turnstile_flags);
             if ((bad.flags & flags_looked_at) != expected.flags)
                 return verdict.fail("%s, %s: the flags are %lx, not %lx", what, name,
                                     bad.flags & flags_looked_at, expected.flags);
@@ -328,6 +362,30 @@ void corrupt_values(Session& session) {
                   {Patch{word_of(victim.task->thread_count), ~std::uint64_t{0}}}, {});
 }
 
+/// What a thread waits for is not where it says, or not whole.
+void corrupt_waits(Session& session) {
+    Thread& victim = session.victim;
+    Turnstile& turnstile = *victim.turnstile;
+    std::uint64_t* const inheritor = word_of(turnstile, Turnstile::inheritor_offset / 8);
+    constexpr WildAddress wild[] = {
+        {"in a device", platform::mmu::device_base},
+        {"at the end of memory", ~std::uint64_t{15}},
+        {"in nobody's memory", platform::mmu::vm_end - 0x1000},
+        {"that is misaligned", 0xffff'ffff'8000'0004},
+        {"in the lower half", 0x1000},
+    };
+    for (const auto& [name, address] : wild) {
+        session.check(name, {Patch{word_of(victim.turnstile), address}}, {.wait_known = false});
+        session.check(name, {Patch{inheritor, address}}, {.wait_known = false});
+    }
+    std::uint64_t* const status = word_of(turnstile, Turnstile::status_offset / 8);
+    session.check("a turnstile in the middle of a change", {Patch{status, *status | 1}},
+                  {.turnstile_flags = STACKSHOT_TURNSTILE_STATUS_LOCKED_WAITQ});
+    session.check("an inheritor in the middle of a change",
+                  {Patch{status, *status | 1}, Patch{inheritor, wild[0].address}},
+                  {.turnstile_flags = STACKSHOT_TURNSTILE_STATUS_LOCKED_WAITQ});
+}
+
 /// The second of the threads of the task called `name`.
 Thread* second_thread_of(const char* name) {
     SchedulerGuard guard;
@@ -349,6 +407,7 @@ void hostile_test(Verdict& verdict) {
     corrupt_frame_chain(session);
     corrupt_lists(session);
     corrupt_values(session);
+    corrupt_waits(session);
     console::print("hostile: %zu corruptions in both modes, %zu captures\n", session.corruptions,
                    session.captures);
 }
