@@ -33,6 +33,9 @@ struct Subject {
     std::vector<std::byte> reference{};
 };
 
+const Request request{Request::all_pids,
+                      kcdata::STACKSHOT_KCDATA_FORMAT | kcdata::STACKSHOT_THREAD_WAITINFO};
+
 Estimate estimate_of(const Subject& subject) {
     Estimate estimate;
     // Recorded in the capture, and so the same for all.
@@ -54,7 +57,8 @@ Subject& subject_of(std::size_t task_set) {
     }
     ModelSystem& system = *subject.system;
     Attempt attempt(system);
-    if (attempt.prepare({}, estimate_of(subject), 1'000'000, Mode::single_threaded) != KERN_SUCCESS)
+    if (attempt.prepare(request, estimate_of(subject), 1'000'000, Mode::single_threaded) !=
+        KERN_SUCCESS)
         return subject;
     FakeQuiesced quiesced(0);
     attempt.collection().cpu_preflight(0);
@@ -139,7 +143,7 @@ Schedule run_schedule(Scenario scenario, std::uint64_t seed) {
         }
     }
 
-    const Outcome outcome = system.collect(scheduler, {}, estimate, size);
+    const Outcome outcome = system.collect(scheduler, request, estimate, size);
     const auto failure = [&]() -> std::string {
         if (!outcome.failure.empty())
             return outcome.failure;
