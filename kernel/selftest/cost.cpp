@@ -41,8 +41,8 @@ class CountedTrap final : public stackshot::ForwardingBody {
 bool measure_one(Verdict& verdict, std::uint64_t flags, Cost& cost) {
     stackshot::System& system = stackshot_system();
     stackshot::Request request;
-    request.flags = STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO |
-                    STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_THREAD_WAITINFO | flags;
+    request.flags =
+        STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO | STACKSHOT_GET_GLOBAL_MEM_STATS | flags;
     const auto estimate = stackshot::estimate_stackshot(system.facts(), system.task_count(),
                                                         system.thread_count(), request);
     stackshot::Attempt attempt(system);
@@ -66,14 +66,17 @@ bool measure_one(Verdict& verdict, std::uint64_t flags, Cost& cost) {
     return true;
 }
 
-/// One system, captured with latency records and without.
+/// One system, captured with all that is asked for by default, without latency records, and
+/// without wait infos.
 struct Costs {
-    Cost with, without;
+    Cost whole, without_latencies, without_waits;
 };
 
 bool measure(Verdict& verdict, Costs& costs) {
-    return measure_one(verdict, 0, costs.with) &&
-           measure_one(verdict, STACKSHOT_DISABLE_LATENCY_INFO, costs.without);
+    return measure_one(verdict, STACKSHOT_THREAD_WAITINFO, costs.whole) &&
+           measure_one(verdict, STACKSHOT_THREAD_WAITINFO | STACKSHOT_DISABLE_LATENCY_INFO,
+                       costs.without_latencies) &&
+           measure_one(verdict, 0, costs.without_waits);
 }
 
 /// What a thread and a frame cost, from three systems that differ in their threads only.
@@ -117,18 +120,22 @@ void cost_test(Verdict& verdict) {
         !start_waiting_tasks(verdict, {.tasks = 1, .threads_per_task = threads, .depth = deep}) ||
         !measure(verdict, with_deep))
         return;
-    const Shares with(before.with, with_shallow.with, with_deep.with);
-    const Shares without(before.without, with_shallow.without, with_deep.without);
-    if (!with.counted() || !without.counted())
+    const Shares whole(before.whole, with_shallow.whole, with_deep.whole);
+    const Shares without_latencies(before.without_latencies, with_shallow.without_latencies,
+                                   with_deep.without_latencies);
+    const Shares without_waits(before.without_waits, with_shallow.without_waits,
+                               with_deep.without_waits);
+    if (!whole.counted() || !without_latencies.counted() || !without_waits.counted())
         return verdict.fail("%ld frames took %ld instructions, %ld frames %ld (-icount is needed)",
-                            with.frames_of_shallow, with.cost_of_shallow, with.frames_of_deep,
-                            with.cost_of_deep);
+                            whole.frames_of_shallow, whole.cost_of_shallow, whole.frames_of_deep,
+                            whole.cost_of_deep);
     console::print(
         "cost: %ld instructions a thread and %ld a frame in the trap, %ld a thread without its "
-        "latencies; %zu bytes a thread with %ld frames\n",
-        with.per_thread(threads), with.per_frame(), without.per_thread(threads),
-        (with_shallow.with.bytes - before.with.bytes) / static_cast<std::size_t>(threads),
-        with.frames_of_shallow / threads);
+        "latencies, %ld without its wait infos; %zu bytes a thread with %ld frames\n",
+        whole.per_thread(threads), whole.per_frame(), without_latencies.per_thread(threads),
+        without_waits.per_thread(threads),
+        (with_shallow.whole.bytes - before.whole.bytes) / static_cast<std::size_t>(threads),
+        whole.frames_of_shallow / threads);
 }
 
 }  // namespace kernel::selftest
