@@ -114,12 +114,13 @@ MachMsgReturn Port::receive(SchedulerGuard& guard, Message& message, std::uint64
     return MACH_MSG_SUCCESS;
 }
 
-/// Those who wait for room or for the reply to a queued request depend on `thread`.
+/// Those who wait for room or for the reply to a queued request depend on `thread`. A request is
+/// a hop away while it is queued: another thread may take it.
 void Port::serve_with(SchedulerGuard& guard, Thread* thread) {
     senders_.set_inheritor(guard, thread);
     for (std::uint32_t index = 0; index < count_; index++)
         if (const Message& message = queued(index); message.reply)
-            message.reply.reply_port_->receivers_.set_inheritor(guard, thread);
+            message.reply.reply_port_->receivers_.set_inheritor(guard, thread, /*hops=*/2);
 }
 
 Port* Port::special_reply_port(Thread& self) {

@@ -119,7 +119,7 @@ WaitInfoRead read_thread_wait_info(Read read, std::uint64_t thread, stackshot::W
         return WaitInfoRead::waits;
     }
     info.turnstile_priority = static_cast<std::uint8_t>((*turnstile).priority());
-    info.number_of_hops = 1;
+    info.number_of_hops = (*turnstile).hops();
     const bool has_task = info.wait_type == kThreadWaitPortSend ||
                           (info.wait_flags & STACKSHOT_WAITINFO_FLAGS_SPECIALREPLY) != 0;
     if (inheritor != 0) {

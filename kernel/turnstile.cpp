@@ -51,15 +51,16 @@ void Turnstile::expire(SchedulerGuard& guard, Thread& thread) {
     update_priority(guard, inheritor_);
 }
 
-void Turnstile::set_inheritor(SchedulerGuard& guard, Thread* inheritor) {
+void Turnstile::set_inheritor(SchedulerGuard& guard, Thread* inheritor, std::uint8_t hops) {
     Thread* const before = inheritor_;
-    if (before == inheritor)
+    if (before == inheritor && hops_ == hops)
         return;
     {
         const Change change(guard, *this);
         if (before != nullptr)
             unlink();
         // Release: as for Thread::turnstile.
+        std::atomic_ref(hops_).store(hops, std::memory_order_release);
         std::atomic_ref(inheritor_).store(inheritor, std::memory_order_release);
         if (inheritor != nullptr)
             link(*inheritor);
@@ -80,11 +81,11 @@ void Turnstile::renounce_all(SchedulerGuard& guard, Thread& thread) {
 
 void Turnstile::update_priority(SchedulerGuard& guard, Thread* thread) {
     for (int hops = 0; thread != nullptr && hops < max_hops; hops++) {
-        std::int32_t promotion = 0;
+        std::int16_t promotion = 0;
         for (const Turnstile* turnstile = thread->inherited; turnstile != nullptr;
              turnstile = turnstile->inheritor_link_.next)
             promotion = std::max(promotion, turnstile->priority_);
-        thread->promotion_pri = static_cast<std::int16_t>(promotion);
+        thread->promotion_pri = promotion;
         const std::int16_t priority = std::max(thread->base_pri, thread->promotion_pri);
         if (priority == thread->sched_pri)
             return;

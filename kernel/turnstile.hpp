@@ -46,9 +46,11 @@ class Turnstile {
     void wake_all(SchedulerGuard&);
 
     /// Whom the waiters depend on from now on; null: nobody in particular. It must be null when the
-    /// turnstile goes away, and becomes null by itself when the thread ends.
-    void set_inheritor(SchedulerGuard&, Thread* inheritor);
+    /// turnstile goes away, and becomes null by itself when the thread ends. `hops` to it: 1, or
+    /// more when the thread is known only by what is between, such as the queue of a port.
+    void set_inheritor(SchedulerGuard&, Thread* inheritor, std::uint8_t hops = 1);
     Thread* inheritor() const { return inheritor_; }
+    std::uint8_t hops() const { return hops_; }
 
     /// The priority of the first waiter; 0 if nobody waits.
     int priority() const { return priority_; }
@@ -105,7 +107,7 @@ class Turnstile {
     static void check_layout() {
         static_assert(offsetof(Turnstile, inheritor_) == inheritor_offset);
         static_assert(offsetof(Turnstile, sequence_) == status_offset);
-        static_assert(offsetof(Turnstile, priority_) < status_offset + 16);
+        static_assert(offsetof(Turnstile, hops_) < status_offset + 16);
     }
     void insert(Thread& thread);
     void remove(Thread& thread);
@@ -115,7 +117,8 @@ class Turnstile {
     std::uint32_t sequence_ = 0;
     std::uint32_t wait_flags_ = 0;
     std::int32_t owner_pid_ = 0;
-    std::int32_t priority_ = 0;
+    std::int16_t priority_ = 0;
+    std::uint8_t hops_ = 1;
     Thread* inheritor_ = nullptr;
     ListLink<Turnstile> inheritor_link_{};  ///< among Thread::inherited
     ThreadQueue waiters_{};

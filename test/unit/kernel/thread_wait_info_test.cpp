@@ -139,7 +139,53 @@ TEST_CASE("a blocked thread tells its kind of wait, its object and whom it waits
         CHECK(expected.info.turnstile_context == expected.inheritor);
         CHECK(expected.info.turnstile_flags == expected.flags);
         CHECK(expected.info.turnstile_priority == expected.priority);
-        CHECK(expected.info.number_of_hops == 1);
+        // A request that is queued is behind its port.
+        CHECK(expected.info.number_of_hops == (expected.wait_flags != 0 ? 2 : 1));
+    }
+}
+
+TEST_CASE(
+    "a request is two hops from the thread that serves the port while it is queued, then one") {
+    std::vector<stackshot::WaitFacts> infos;
+    std::uint64_t server_id = 0;
+    fake_machine::run([&] {
+        const auto port = std::move(ReceiveRight::allocate(kernel_task()).value());
+        Holder server(10), first(20), second(30);
+        server_id = server.thread().thread_id;
+        Message requests[2];
+        MachMsgReturn ignored{};
+        const auto ask = [&](Holder& client) {
+            client.begin([&] {
+                Message question;
+                const MachMsgReturn result = port.make_send().request(question);
+                (void)result;
+            });
+            await([&] {
+                SchedulerGuard guard;
+                return client.thread().block_hint == kThreadWaitPortReceive;
+            });
+        };
+        const auto take = [&](Message& request) {
+            server.run([&] { ignored = port.receive(request); });
+        };
+        ask(first);
+        take(requests[0]);
+        infos.push_back(wait_info(first.thread()));
+        ask(second);
+        infos.push_back(wait_info(second.thread()));
+        take(requests[1]);
+        infos.push_back(wait_info(second.thread()));
+        for (Message& request : requests)
+            server.run([&] { ignored = reply(request, {}); });
+        first.finish();
+        second.finish();
+    });
+    REQUIRE(infos.size() == 3);
+    const int hops[] = {1, 2, 1};
+    for (std::size_t n = 0; n < infos.size(); n++) {
+        CHECK(infos[n].turnstile_flags == STACKSHOT_TURNSTILE_STATUS_THREAD);
+        CHECK(infos[n].turnstile_context == server_id);
+        CHECK(infos[n].number_of_hops == hops[n]);
     }
 }
 
