@@ -8,15 +8,14 @@ namespace {
 
 [[gnu::noinline]] std::uintptr_t recurse(std::uintptr_t depth) {
     if (depth <= 1) {
-        sleep_milliseconds(60'000);
+        sleep_until(no_deadline);
         return 1;
     }
     return 1 + recurse(depth - 1);
 }
 
 void recursion(void* depth) {
-    for (;;)
-        CHECK(recurse(reinterpret_cast<std::uintptr_t>(depth)) != 0);
+    CHECK(recurse(reinterpret_cast<std::uintptr_t>(depth)) != 0);
 }
 
 }  // namespace
@@ -31,6 +30,7 @@ void start_deep_recursion(const Size& size) {
                 : static_cast<std::uintptr_t>(scene.between(60, static_cast<int>(max_depth)));
         const Thread& thread =
             scene.actor(recursion, reinterpret_cast<void*>(depth), scene.between(20, 50));
+        scene.await_blocked(thread, kcdata::kThreadWaitNone);
         console::print("scene: thread %lu is %zu frames deep\n", thread.thread_id, depth);
     }
 }

@@ -1,4 +1,6 @@
-#include "kernel/console.hpp"
+#include <algorithm>
+#include <array>
+
 #include "kernel/mutex.hpp"
 #include "kernel/sleep.hpp"
 #include "kernel/workload/scene.hpp"
@@ -6,13 +8,17 @@
 namespace kernel::workload {
 namespace {
 
+constexpr std::uint32_t max_convoy = 200;
+
 constinit Mutex mutex;
+constinit HandOver hand_over;
 
 [[gnu::noinline]] void hold_it_for_a_while(Random& random) {
     MutexGuard guard(mutex);
     // Mostly asleep: the CPU is for the others too, but not the lock.
     compute(50, 1);
     sleep_microseconds(500 + random.below(1000));
+    hand_over.await_last_owner(kcdata::kThreadWaitKernelMutex);
 }
 
 void convoy_member(void* seed) {
@@ -23,16 +29,22 @@ void convoy_member(void* seed) {
 
 }  // namespace
 
-/// threads (8) that need one mutex all the time: one of them owns it, the others wait. No deadlock.
+/// threads (8, 2 to 200) that need one mutex all the time: one of them owns it, the others wait. No
+/// deadlock.
 void start_lock_convoy(const Size& size) {
     Scene scene("lock-convoy", size.seed);
     const int priority = scene.between(20, 50);
-    for (std::uint32_t threads = size.threads != 0 ? size.threads : 8; threads > 0; threads--) {
-        const Thread& thread =
-            scene.actor(convoy_member, reinterpret_cast<void*>(scene.random().next()), priority);
-        console::print("scene: thread %lu needs 0x%lx all the time\n", thread.thread_id,
-                       reinterpret_cast<std::uint64_t>(&mutex));
+    const std::uint32_t count =
+        size.threads != 0 ? std::clamp(size.threads, std::uint32_t{2}, max_convoy) : 8;
+    static constinit std::array<Thread*, max_convoy> threads;
+    for (std::uint32_t index = 0; index < count; index++) {
+        threads[index] =
+            &scene.actor(convoy_member, reinterpret_cast<void*>(scene.random().next()), priority);
+        scene.needs(*threads[index], &mutex);
     }
+    for (std::uint32_t index = 0; index < count; index++)
+        scene.await_blocked(*threads[index], kcdata::kThreadWaitKernelMutex);
+    scene.crowd(&mutex, count - 2, count - 1);
 }
 
 }  // namespace kernel::workload

@@ -6,12 +6,14 @@ namespace kernel::workload {
 namespace {
 
 constinit RwLock rw_lock;
+constinit HandOver hand_over;
 
 [[gnu::noinline]] void write_for_a_while(Random& random) {
     rw_lock.lock_exclusive();
     // Mostly asleep: the CPU is for the others too, but not the lock.
     compute(50, 1);
     sleep_microseconds(500 + random.below(1000));
+    hand_over.await_last_owner(kcdata::kThreadWaitKernelRWLockWrite);
     rw_lock.unlock_exclusive();
 }
 
@@ -38,15 +40,18 @@ void start_reader_starvation(const Size& size) {
     for (int writers = 0; writers < 2; writers++) {
         Thread& thread =
             scene.actor(writer, reinterpret_cast<void*>(scene.random().next()), priority);
+        scene.needs(thread, &rw_lock);
         // The second one waits for the first one: from then on the lock is never free.
         if (writers == 1)
             scene.await_blocked(thread, kcdata::kThreadWaitKernelRWLockWrite);
     }
-    for (std::uint32_t threads = size.threads != 0 ? size.threads : 3; threads > 0; threads--) {
+    const std::uint32_t readers = size.threads != 0 ? size.threads : 3;
+    for (std::uint32_t index = 0; index < readers; index++) {
         const Thread& thread = scene.actor(reader, nullptr, priority - scene.between(5, 20));
         scene.await_blocked(thread, kcdata::kThreadWaitKernelRWLockRead);
         scene.waits(thread, &rw_lock, nullptr);
     }
+    scene.crowd(&rw_lock, readers, readers + 1);
 }
 
 }  // namespace kernel::workload

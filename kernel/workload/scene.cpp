@@ -66,7 +66,7 @@ void Scene::await_blocked(const Thread& thread, std::uint8_t block_hint) {
     for (;;) {
         {
             SchedulerGuard guard;
-            if (thread.block_hint == block_hint)
+            if ((thread.state & kcdata::SS_TH_WAIT) != 0 && thread.block_hint == block_hint)
                 return;
         }
         sleep_milliseconds(1);
@@ -87,6 +87,23 @@ void Scene::deadlock(std::span<Thread* const> threads) {
     for (std::size_t index = 0; index < threads.size(); index++)
         console::print("scene: deadlock %zu of %zu: thread %lu\n", index + 1, threads.size(),
                        threads[index]->thread_id);
+}
+
+void Scene::needs(const Thread& thread, const void* lock) {
+    console::print("scene: thread %lu needs 0x%lx all the time\n", thread.thread_id,
+                   reinterpret_cast<std::uint64_t>(lock));
+}
+
+void Scene::crowd(const void* lock, std::uint32_t least, std::uint32_t most) {
+    console::print("scene: %u to %u threads wait for 0x%lx\n", least, most,
+                   reinterpret_cast<std::uint64_t>(lock));
+}
+
+void HandOver::await_last_owner(std::uint8_t block_hint) {
+    Thread* const self = &current_thread();
+    const Thread* const last_owner = std::exchange(last_owner_, self);
+    if (last_owner != nullptr && last_owner != self)
+        Scene::await_blocked(*last_owner, block_hint);
 }
 
 void Scene::draw_name(std::span<char> name) {

@@ -13,6 +13,11 @@
 ///     scene: thread 17 "amber-3f" of task 5 waits for 0xffff000000123456 of thread 19
 ///     scene: deadlock 1 of 2: thread 17
 ///     scene: deadlock 2 of 2: thread 19
+///     scene: thread 17 needs 0xffff000000123456 all the time
+///     scene: 6 to 7 threads wait for 0xffff000000123456
+///     scene: thread 17 of priority 9 holds up thread 19 of priority 60
+///     scene: thread 17 is 80 frames deep
+///     scene: thread 17 runs away
 ///     scene: stands
 namespace kernel::workload {
 
@@ -36,18 +41,36 @@ class Scene {
     /// One more thread of `task`.
     Thread& actor(Task& task, ThreadEntry entry, void* argument, int priority);
 
-    /// Waits until `thread` is blocked on something of the kind.
-    void await_blocked(const Thread& thread, std::uint8_t block_hint);
+    /// Waits until `thread` is blocked on something of the kind; kThreadWaitNone: until it sleeps.
+    /// Any thread.
+    static void await_blocked(const Thread& thread, std::uint8_t block_hint);
     /// `waiter` waits for `object`; `owner`: who holds it or brings it about, null: nobody in
     /// particular.
     void waits(const Thread& waiter, const void* object, const Thread* owner);
     /// Each of the threads waits for the next one, and the last one for the first one.
     void deadlock(std::span<Thread* const> threads);
+    /// `thread` owns the lock, or waits for it, or is about to.
+    void needs(const Thread& thread, const void* lock);
+    /// At any time so many threads wait for the lock.
+    void crowd(const void* lock, std::uint32_t least, std::uint32_t most);
 
   private:
     void draw_name(std::span<char> name);
 
     Random random_;
+};
+
+/// Keeps those who hand a lock to each other together: whoever owns it does not give it back before
+/// the one it came from waits for it again. So all wait but the owner and at most one more. The
+/// lock guards it.
+class HandOver {
+  public:
+    /// The calling thread owns the lock, for which others wait with `block_hint`, and is about to
+    /// give it back.
+    void await_last_owner(std::uint8_t block_hint);
+
+  private:
+    Thread* last_owner_ = nullptr;
 };
 
 // The scenes, each in a file of its own name. They stay up.
