@@ -1,6 +1,6 @@
 #include "tools/analysis_json.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kcdata/names.hpp"
 #include "kcdata/records.hpp"

@@ -1,6 +1,6 @@
 #include "tools/encode.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "tools/wait_graph_dot.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <iterator>
 #include <set>

@@ -1,6 +1,6 @@
 #include "tools/wait_text.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string_view>
 #include <unordered_set>

@@ -1,6 +1,6 @@
 #include "test/bench/large_capture.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <cstring>

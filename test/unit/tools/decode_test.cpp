@@ -1,6 +1,6 @@
 #include "tools/decode.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

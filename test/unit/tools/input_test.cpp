@@ -1,6 +1,6 @@
 #include "tools/input.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <catch2/catch_test_macros.hpp>
