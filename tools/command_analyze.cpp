@@ -74,12 +74,8 @@ int analyze_file(const Options& options) {
 
     bool deadlock = false, damaged = !input.problems().empty(), salvaged = false;
     for (std::size_t i = 0; i < input.buffers().size(); ++i) {
-        const Input::Buffer& buffer = input.buffers()[i];
-        const std::string place =
-            input.buffers().size() == 1
-                ? file
-                : fmt::format("{}: buffer {} at {:#x}", file, i + 1, buffer.offset);
-        const int status = analyze_buffer(options, place, buffer.bytes);
+        const int status =
+            analyze_buffer(options, options.input.place(input, i), input.buffers()[i].bytes);
         deadlock |= status == exit_deadlock;
         damaged |= status == exit_damaged || status == exit_failure;
         salvaged |= status != exit_failure;

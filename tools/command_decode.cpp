@@ -59,11 +59,7 @@ Outcome decode_all(const Options& options, const Input& input, TextSink& sink) {
                                               : decode(buffer.bytes, json, options.decode);
         outcome.written |= decoded.written;
         outcome.problems += decoded.problem_count;
-        const std::string& file = options.input.file;
-        const std::string place =
-            input.buffers().size() == 1
-                ? file
-                : fmt::format("{}: buffer {} at {:#x}", file, i + 1, buffer.offset);
+        const std::string place = options.input.place(input, i);
         for (const std::string& problem : decoded.problems)
             say("{}: {}", place, problem);
         if (decoded.problem_count > decoded.problems.size())

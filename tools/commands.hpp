@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -15,6 +16,8 @@ struct InputOptions {
     std::uint64_t max_size = Input::default_limit;
 
     Expected<Input> open() const { return Input::open(file, max_size); }
+    /// How a message names the buffer of this index: by the file alone, if it is the only one.
+    std::string place(const Input& input, std::size_t index) const;
 };
 
 // Options that several verbs have.

@@ -1,6 +1,14 @@
+#include <fmt/core.h>
+
 #include "tools/commands.hpp"
 
 namespace tools {
+
+std::string InputOptions::place(const Input& input, std::size_t index) const {
+    if (input.buffers().size() == 1)
+        return file;
+    return fmt::format("{}: buffer {} at {:#x}", file, index + 1, input.buffers()[index].offset);
+}
 
 void add_input_options(Verb& verb, InputOptions& options) {
     verb.argument("FILE", options.file,

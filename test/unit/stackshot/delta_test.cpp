@@ -252,23 +252,7 @@ TEST_CASE(
     system.constant.tunables.single_threaded = single;
     add_quiet_task(system, "one", 3);
     add_quiet_task(system, "two", 3).threads[1].facts.last_run_time = after;
-    std::size_t failures = 0;
-    for (std::size_t n = 1;; ++n) {
-        system.failing_read = n;
-        auto taken = take_stackshot(system, delta_request());
-        const bool fewer = system.failing_read != 0;
-        system.failing_read = 0;
-        if (taken.ok()) {
-            system.free(taken->buffer);
-            if (fewer)
-                break;
-        } else {
-            CHECK(taken.error() == KERN_FAILURE);
-            ++failures;
-        }
-        REQUIRE(system.live_bytes() == 0);
-        REQUIRE(n < 1000);
-    }
+    const std::size_t failures = fail_each_read(system, delta_request());
     // The list's elements and its end, each task with its first thread, each thread with its next.
     // Between two CPUs, which of the reads is the n-th is not the same each time.
     CHECK(failures >= (single ? 3 + 2 * 2 + 2 * 6 : 2 + 6));

@@ -34,3 +34,25 @@ class Taken {
     FakeSystem& system_;
     kcdata::Result<stackshot::Stackshot> result_;
 };
+
+/// Lets each read of a capture fail in turn: KERN_FAILURE each time, and nothing is lost. How many
+/// captures failed.
+inline std::size_t fail_each_read(FakeSystem& system, const stackshot::Request& request) {
+    std::size_t failures = 0;
+    for (std::size_t n = 1;; ++n) {
+        REQUIRE(n < 1000);
+        system.failing_read = n;
+        auto taken = stackshot::take_stackshot(system, request);
+        const bool fewer = system.failing_read != 0;
+        system.failing_read = 0;
+        if (taken.ok())
+            system.free(taken->buffer);
+        else
+            CHECK(taken.error() == kcdata::KERN_FAILURE);
+        REQUIRE(system.live_bytes() == 0);
+        if (!taken.ok())
+            ++failures;
+        else if (fewer)
+            return failures;
+    }
+}

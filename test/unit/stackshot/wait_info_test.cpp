@@ -231,23 +231,7 @@ TEST_CASE("a thread whose wait cannot be read fails the capture, and nothing is 
     system.constant.tunables.single_threaded = single;
     for (int n = 0; n < 3; ++n)
         block(add_running_task(system, 2).threads[1], {.wait_type = kThreadWaitSemaphore});
-    std::size_t failures = 0;
-    for (std::size_t n = 1;; ++n) {
-        REQUIRE(n < 1000);
-        system.failing_read = n;
-        auto taken = take_stackshot(system, {Request::all_pids, flags});
-        const bool fewer = system.failing_read != 0;
-        system.failing_read = 0;
-        if (taken.ok()) {
-            system.free(taken->buffer);
-            if (fewer)
-                break;
-        } else {
-            CHECK(taken.error() == KERN_FAILURE);
-            ++failures;
-        }
-        REQUIRE(system.live_bytes() == 0);
-    }
+    const std::size_t failures = fail_each_read(system, {Request::all_pids, flags});
     // Tasks and their end, each task's facts and first thread, each thread's and its next, waits.
     CHECK(failures >= (single ? 4 + 3 * 2 + 6 * 2 + 3 : 3 + 6 + 3));
 }
