@@ -1,5 +1,6 @@
 #include <atomic>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "kernel/condition.hpp"
@@ -97,12 +98,11 @@ TEST_CASE("a request donates its priority to the thread that serves the port, qu
         const auto port = std::move(ReceiveRight::allocate(kernel_task()).value());
         Holder server(10), low(20), high(60);
         Message first, second;
-        MachMsgReturn ignored{};
         const auto serve = [&](Message& message) {
-            server.run([&] { ignored = port.receive(message); });
+            server.run([&] { std::ignore = port.receive(message); });
         };
         const auto answer = [&](Message& request) {
-            server.run([&] { ignored = reply(request, message_of(0, request.body[0] + 100)); });
+            server.run([&] { std::ignore = reply(request, message_of(0, request.body[0] + 100)); });
         };
         const auto ask = [&](Holder& client, std::uint64_t question) {
             client.begin([&, question] {
@@ -143,13 +143,13 @@ TEST_CASE("a sender that waits for room donates its priority to the thread that 
         const SendRight right = port.make_send();
         Holder server(10), sender(50);
         Message message;
-        MachMsgReturn ignored = right.send(message_of(1));
-        server.run([&] { ignored = port.receive(message); });
-        ignored = right.send(message_of(2));
-        sender.begin([&] { ignored = right.send(message_of(3)); });
+        std::ignore = right.send(message_of(1));
+        server.run([&] { std::ignore = port.receive(message); });
+        std::ignore = right.send(message_of(2));
+        sender.begin([&] { std::ignore = right.send(message_of(3)); });
         await_waiting(sender.thread(), port.port());
         seen.push_back(sched_pri(server.thread()));
-        server.run([&] { ignored = port.receive(message); });
+        server.run([&] { std::ignore = port.receive(message); });
         sender.finish();
         seen.push_back(sched_pri(server.thread()));
     });
@@ -181,8 +181,7 @@ TEST_CASE("a request ends when its time is up, when it is dropped and when the p
         ask();
         {
             Message dropped;
-            const MachMsgReturn ignored = port.receive(dropped);
-            (void)ignored;
+            std::ignore = port.receive(dropped);
         }
         client.finish();
         ask();
@@ -202,8 +201,7 @@ TEST_CASE("a receiver and a sender that wait are told when the port dies") {
         auto empty = std::move(ReceiveRight::allocate(kernel_task(), 1).value());
         auto full = std::move(ReceiveRight::allocate(kernel_task(), 1).value());
         const SendRight right = full.make_send();
-        const MachMsgReturn ignored = right.send({});
-        (void)ignored;
+        std::ignore = right.send({});
         Holder receiver(40), sender(40);
         receiver.begin([&] {
             Message message;
@@ -305,8 +303,7 @@ TEST_CASE("no wake-up is lost and no boost is left behind when all of it is used
                                 break;
                             case 4: {
                                 MutexGuard guard(outer);
-                                const WaitResult ignored = changed.wait_until(outer, soon);
-                                (void)ignored;
+                                std::ignore = changed.wait_until(outer, soon);
                                 break;
                             }
                             case 5:
@@ -316,8 +313,7 @@ TEST_CASE("no wake-up is lost and no boost is left behind when all of it is used
                             case 6: {
                                 Thread* const other =
                                     all[static_cast<std::size_t>(worker + 1) % workers];
-                                const WaitResult ignored = event.sleep(other, soon);
-                                (void)ignored;
+                                std::ignore = event.sleep(other, soon);
                                 break;
                             }
                             case 7:

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <functional>
+#include <tuple>
 #include <vector>
 
 #include "kernel/ipc_port.hpp"
@@ -76,7 +77,6 @@ TEST_CASE("a blocked thread tells its kind of wait, its object and whom it waits
             release();
             waiter.finish();
         };
-        MachMsgReturn ignored{};
         WaitResult woken{};
         owner.run([&] { mutex.lock(); });
         blocked([&] { MutexGuard guard(mutex); }, [&] { owner.run([&] { mutex.unlock(); }); },
@@ -103,24 +103,24 @@ TEST_CASE("a blocked thread tells its kind of wait, its object and whom it waits
         blocked([&] { woken = event.sleep(&owner.thread()); }, [&] { event.wakeup_all(); },
                 kThreadWaitSleepWithInheritor, id, 0, id, STACKSHOT_TURNSTILE_STATUS_THREAD);
         Message message;
-        blocked([&] { ignored = port.receive(message); },
-                [&] { ignored = port.make_send().send({}); }, kThreadWaitPortReceive, 0,
+        blocked([&] { std::ignore = port.receive(message); },
+                [&] { std::ignore = port.make_send().send({}); }, kThreadWaitPortReceive, 0,
                 address_of(port.port()), 0, STACKSHOT_TURNSTILE_STATUS_UNKNOWN);
         // Nobody but the waiter itself has served the port: its own requests are the task's.
         const auto other = std::move(ReceiveRight::allocate(task, 1).value());
-        ignored = other.make_send().send({});
-        blocked([&] { ignored = other.make_send().send({}); },
-                [&] { ignored = other.receive(message); }, kThreadWaitPortSend, pid,
+        std::ignore = other.make_send().send({});
+        blocked([&] { std::ignore = other.make_send().send({}); },
+                [&] { std::ignore = other.receive(message); }, kThreadWaitPortSend, pid,
                 address_of(other.port()), pid, STACKSHOT_TURNSTILE_STATUS_BLOCKED_ON_TASK);
         const auto third = std::move(ReceiveRight::allocate(task, 1).value());
         Message request;
         const auto ask = [&] {
             Message question;
-            ignored = third.make_send().request(question);
+            std::ignore = third.make_send().request(question);
         };
         const auto answer = [&] {
-            server.run([&] { ignored = third.receive(request); });
-            server.run([&] { ignored = reply(request, {}); });
+            server.run([&] { std::ignore = third.receive(request); });
+            server.run([&] { std::ignore = reply(request, {}); });
         };
         blocked(ask, answer, kThreadWaitPortReceive, 0, 0, pid,
                 STACKSHOT_TURNSTILE_STATUS_BLOCKED_ON_TASK, STACKSHOT_WAITINFO_FLAGS_SPECIALREPLY);
@@ -153,7 +153,6 @@ TEST_CASE(
         Holder server(10), first(20), second(30);
         server_id = server.thread().thread_id;
         Message requests[2];
-        MachMsgReturn ignored{};
         const auto ask = [&](Holder& client) {
             client.begin([&] {
                 Message question;
@@ -166,7 +165,7 @@ TEST_CASE(
             });
         };
         const auto take = [&](Message& request) {
-            server.run([&] { ignored = port.receive(request); });
+            server.run([&] { std::ignore = port.receive(request); });
         };
         ask(first);
         take(requests[0]);
@@ -176,7 +175,7 @@ TEST_CASE(
         take(requests[1]);
         infos.push_back(wait_info(second.thread()));
         for (Message& request : requests)
-            server.run([&] { ignored = reply(request, {}); });
+            server.run([&] { std::ignore = reply(request, {}); });
         first.finish();
         second.finish();
     });
@@ -263,9 +262,7 @@ TEST_CASE("in the middle of a change a queue is locked, and its owner is not tol
             Holder waiter(40);
             waiter.begin([&] {
                 SchedulerGuard guard;
-                const WaitResult ignored =
-                    turnstile.wait(guard, {.event = &turnstile, .block_hint = hint});
-                (void)ignored;
+                std::ignore = turnstile.wait(guard, {.event = &turnstile, .block_hint = hint});
             });
             await_waiting(waiter.thread(), &turnstile);
             stackshot::WaitFacts info;
