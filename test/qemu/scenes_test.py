@@ -15,11 +15,14 @@ import subprocess
 import sys
 
 from tap import Tap, check, check_equal
-from unikernel import Unikernel
+from unikernel import Unikernel, tasks_of
 
 SMP = 4
 DEADLOCK = 10  # analyze's exit status
 TH_WAIT, TH_RUN = 0x1, 0x4
+# kThreadWait...
+KERNEL_MUTEX, PORT_RECEIVE, PORT_SEND, RW_LOCK_WRITE = 1, 2, 4, 8
+TURNSTILE_THREAD = 0x8  # STACKSHOT_TURNSTILE_STATUS_THREAD
 
 # Workload: whether it says what there is to find.
 WORKLOADS = {
@@ -211,6 +214,68 @@ def is_diagnosed(unikernel, workload, captures, seed):
             raise
 
 
+def stands_on_one_cpu(unikernel, scene):
+    outcome = unikernel.run('--append', f'workload={scene}', '--smp', 1)
+    check('scene: stands' in outcome.text(), outcome.explain())
+    shot = unikernel.decoded_captures(outcome, 1)[0]['kcdata_stackshot']
+    seen = {(thread['thread_snapshot']['ths_thread_id'], thread['pth_name'])
+            for task in tasks_of(shot) for thread in task.get('thread_snapshots', {}).values()
+            if 'pth_name' in thread}
+    for thread, name in re.findall(r'scene: thread (\d+) "([^"]+)"', outcome.text()):
+        check((int(thread), name) in seen, f'thread {thread} "{name}" was not captured')
+
+
+def seed_says_what_is_drawn(unikernel):
+    drawn = [re.findall('"([^"]+)"',
+                        unikernel.run('--append', f'workload=deadlock-ring seed={seed}').text())
+             for seed in (7, 7, 8)]
+    check(len(drawn[0]) == 5 and drawn[0] == drawn[1] != drawn[2], f'drawn were {drawn}')
+
+
+def waits_are_recorded(unikernel, scene, wait_type):
+    """What the image prints of its threads is in the two arrays of their tasks."""
+    outcome = unikernel.run('--append', f'workload={scene}')
+    shot = unikernel.decoded_captures(outcome, 1)[0]['kcdata_stackshot']
+    waits, turnstiles = {}, {}
+    for task in tasks_of(shot):
+        states = {thread['thread_snapshot']['ths_thread_id']: thread['thread_snapshot']['ths_state']
+                  for thread in task.get('thread_snapshots', {}).values()}
+        infos = task.get('thread_waitinfo', [])
+        check_equal([info['waiter'] for info in task.get('thread_turnstileinfo', [])],
+                    [info['waiter'] for info in infos], 'the waiters of turnstile and wait infos')
+        check(all(states[info['waiter']] & TH_WAIT for info in infos), f'who waits: {infos}')
+        waits |= {info['waiter']: info for info in infos}
+        turnstiles |= {info['waiter']: info for info in task.get('thread_turnstileinfo', [])}
+    printed = re.findall(r'scene: thread (\d+) .* waits for (0x[0-9a-f]+)(?: of thread (\d+))?',
+                         outcome.log)
+    check(printed, outcome.explain())
+    for waiter, context, owner in printed:
+        wait, turnstile = waits[int(waiter)], turnstiles[int(waiter)]
+        told = f'{wait} {turnstile}, printed: {waiter} {context} {owner}'
+        check(wait['context'] == int(context, 16), told)
+        check(turnstile['number_of_hops'] >= 1, told)
+        if not owner:
+            continue
+        check(turnstile['turnstile_flags'] == TURNSTILE_THREAD, told)
+        check(turnstile['turnstile_context'] == int(owner), told)
+        # A port names the task, if anybody.
+        if wait['wait_type'] not in (PORT_RECEIVE, PORT_SEND):
+            check(wait['owner'] == int(owner), told)
+    check(wait_type in {wait['wait_type'] for wait in waits.values()}, f'the types are in {waits}')
+
+
+def rules(tap, unikernel):
+    for scene, says in WORKLOADS.items():
+        if says:
+            tap.case(f'{scene} comes to stand, and its threads are captured, at -smp 1',
+                     stands_on_one_cpu, unikernel, scene)
+    tap.case('the seed says what a scene draws', seed_says_what_is_drawn, unikernel)
+    for scene, wait_type in (('deadlock2', KERNEL_MUTEX), ('port-cycle', PORT_RECEIVE),
+                             ('reader-starvation', RW_LOCK_WRITE)):
+        tap.case(f'what the threads of {scene} wait for is recorded', waits_are_recorded, unikernel,
+                 scene, wait_type)
+
+
 def main():
     stackshot, image, captures = sys.argv[1:4]
     workloads = sys.argv[4:5] or WORKLOADS
@@ -221,6 +286,8 @@ def main():
     for workload in workloads:
         tap.case(f'{workload} is diagnosed as what it is in each of {captures} captures',
                  is_diagnosed, unikernel, workload, int(captures), seed)
+    if workloads is WORKLOADS:
+        rules(tap, unikernel)
     return tap.end()
 
 

@@ -8,7 +8,7 @@ import re
 import sys
 
 from tap import Tap, check, check_equal
-from unikernel import Unikernel
+from unikernel import Unikernel, tasks_of
 
 FORMAT = 0x10000  # STACKSHOT_KCDATA_FORMAT
 GET_BOOT_PROFILE = 0x200
@@ -21,11 +21,7 @@ UNMET = 0x2b62a2001
 RESERVED = 0xf0  # nobody's: accepted and shown
 DELTA_FLAGS = 0x50006  # KCDATA_FORMAT, COLLECT_DELTA_SNAPSHOT, GET_GLOBAL_MEM_STATS, SAVE_LOADINFO
 ON_CORE = 0x800  # kThreadOnCore
-WAIT = 0x1  # SS_TH_WAIT
 IDLE = 0x80  # SS_TH_IDLE
-# kThreadWait...
-KERNEL_MUTEX, PORT_RECEIVE, PORT_SEND, RW_LOCK_WRITE = 1, 2, 4, 8
-TURNSTILE_THREAD = 0x8  # STACKSHOT_TURNSTILE_STATUS_THREAD
 
 
 def is_missed_and_comes_back(unikernel):
@@ -59,26 +55,13 @@ def line_is_shared(unikernel, smp):
         check(numbers and numbers == list(range(len(numbers))), f'thread {thread}: lines are missing')
 
 
-def tasks_of(shot):
-    return [*shot.get('task_snapshots', {}).values(),
-            *shot.get('transitioning_task_snapshots', {}).values()]
-
-
-def decoded_captures(unikernel, outcome, count):
-    """The captures of a run, in order: so many, and each one sound."""
-    check(outcome.status == 0 and len(outcome.captures) == count, outcome.explain())
-    for capture in outcome.captures:
-        unikernel.verify(capture)
-    return [unikernel.decode(capture) for capture in outcome.captures]
-
-
 def captures_in_a_row(unikernel, count, *options):
     """Churn and captures in the image; outside, each capture is whole and consistent."""
     outcome = unikernel.self_test('stress workload=fleet', '--count', count, *options,
                                   timeout=max(300, 4 * count))
     print(next('# ' + line for line in outcome.log.splitlines() if line.startswith('stress: ')))
     kinds = set()
-    for decoded in decoded_captures(unikernel, outcome, count):
+    for decoded in unikernel.decoded_captures(outcome, count):
         shot = decoded['kcdata_stackshot']
         tasks = tasks_of(shot)
         check_equal(shot['stackshot_tasks_count'], len(tasks), 'stackshot_tasks_count')
@@ -94,7 +77,7 @@ def deltas(unikernel):
     count = 4
     outcome = unikernel.run('--append', f'workload=fleet stackshot.flags={DELTA_FLAGS:#x} '
                             'stackshot.interval_ms=100', '--count', count)
-    full, *rest = decoded_captures(unikernel, outcome, count)
+    full, *rest = unikernel.decoded_captures(outcome, count)
     before = full['kcdata_stackshot']
     known = {thread['thread_snapshot']['ths_thread_id'] for task in tasks_of(before)
              for thread in task['thread_snapshots'].values()}
@@ -132,39 +115,18 @@ def boot_profile_is_given_out(unikernel):
     """It is no new capture: it was taken with other flags, and long before."""
     flags = f'stackshot.flags={FORMAT | GET_BOOT_PROFILE:#x}'
     outcome = unikernel.run('--append', f'stackshot.boot_profile {flags}', '--delay', 2000)
-    shot = decoded_captures(unikernel, outcome, 1)[0]['kcdata_stackshot']
+    shot = unikernel.decoded_captures(outcome, 1)[0]['kcdata_stackshot']
     check_equal(shot['stackshot_in_flags'] & GET_BOOT_PROFILE, 0, 'what the profile was taken with')
     timebase = shot['mach_timebase_info']
     taken = shot['mach_absolute_time'] * timebase['numer'] // timebase['denom'] // 1_000_000
     later = unikernel.run('--delay', 2000)
-    ordinary = decoded_captures(unikernel, later, 1)[0]['kcdata_stackshot']['mach_absolute_time']
+    ordinary = unikernel.decoded_captures(later, 1)[0]['kcdata_stackshot']['mach_absolute_time']
     check(taken < ordinary * timebase['numer'] // timebase['denom'] // 1_000_000 - 1000,
           f'taken {taken} ms behind the start of the counter')
     names = {task['task_snapshot']['ts_p_comm'] for task in shot['task_snapshots'].values()}
     check('kernel_task' in names and len(names) > 1, f'the tasks are {names}')
     without = unikernel.run('--append', flags, timeout=60)
     check('stackshot: 1 of 1: failed: ENOENT' in without.log, without.explain())
-
-
-SCENES = ('deadlock2', 'deadlock-ring', 'priority-inversion', 'port-cycle', 'lock-convoy',
-          'reader-starvation', 'lost-wakeup', 'runaway', 'deep-recursion')
-
-
-def scenes_stand(unikernel, smp):
-    """Each comes to stand and lets captures be taken; the seed says what is drawn."""
-    for scene in SCENES:
-        outcome = unikernel.run('--append', f'workload={scene}', '--smp', smp)
-        check('scene: stands' in outcome.text(), outcome.explain())
-        shot = decoded_captures(unikernel, outcome, 1)[0]['kcdata_stackshot']
-        seen = {(thread['thread_snapshot']['ths_thread_id'], thread['pth_name'])
-                for task in tasks_of(shot) for thread in task['thread_snapshots'].values()
-                if 'pth_name' in thread}
-        for thread, name in re.findall(r'scene: thread (\d+) "([^"]+)"', outcome.text()):
-            check((int(thread), name) in seen, f'{scene}: thread {thread} "{name}" was not captured')
-    drawn = [re.findall('"([^"]+)"', unikernel.run('--append', 'workload=deadlock-ring seed='
-                                                   f'{seed}', '--smp', smp).text())
-             for seed in (7, 7, 8)]
-    check(len(drawn[0]) == 5 and drawn[0] == drawn[1] != drawn[2], f'drawn were {drawn}')
 
 
 def admission_follows_boot_arguments(unikernel):
@@ -176,43 +138,11 @@ def admission_follows_boot_arguments(unikernel):
         check(f'stackshot: 1 of 1: failed: {error}' in outcome.log, outcome.explain())
 
 
-def waits_are_recorded(unikernel, scene, wait_type):
-    """What the image prints of its threads is in the two arrays of their tasks."""
-    outcome = unikernel.run('--append', f'workload={scene}')
-    shot = decoded_captures(unikernel, outcome, 1)[0]['kcdata_stackshot']
-    waits, turnstiles = {}, {}
-    for task in tasks_of(shot):
-        states = {thread['thread_snapshot']['ths_thread_id']: thread['thread_snapshot']['ths_state']
-                  for thread in task.get('thread_snapshots', {}).values()}
-        infos = task.get('thread_waitinfo', [])
-        check_equal([info['waiter'] for info in task.get('thread_turnstileinfo', [])],
-                    [info['waiter'] for info in infos], 'the waiters of turnstile and wait infos')
-        check(all(states[info['waiter']] & WAIT for info in infos), f'who waits: {infos}')
-        waits |= {info['waiter']: info for info in infos}
-        turnstiles |= {info['waiter']: info for info in task.get('thread_turnstileinfo', [])}
-    printed = re.findall(r'scene: thread (\d+) .* waits for (0x[0-9a-f]+)(?: of thread (\d+))?',
-                         outcome.log)
-    check(printed, outcome.explain())
-    for waiter, context, owner in printed:
-        wait, turnstile = waits[int(waiter)], turnstiles[int(waiter)]
-        told = f'{wait} {turnstile}, printed: {waiter} {context} {owner}'
-        check(wait['context'] == int(context, 16), told)
-        check(turnstile['number_of_hops'] >= 1, told)
-        if not owner:
-            continue
-        check(turnstile['turnstile_flags'] == TURNSTILE_THREAD, told)
-        check(turnstile['turnstile_context'] == int(owner), told)
-        # A port names the task, if anybody.
-        if wait['wait_type'] not in (PORT_RECEIVE, PORT_SEND):
-            check(wait['owner'] == int(owner), told)
-    check(wait_type in {wait['wait_type'] for wait in waits.values()}, f'the types are in {waits}')
-
-
 def unmet_flags_are_cleared(unikernel):
     """What this kernel has nothing to record for: accepted, and not among the flags that were met."""
     asked = FORMAT | CLEARED | UNMET | RESERVED
     outcome = unikernel.run('--append', f'stackshot.flags={asked:#x} workload=idle')
-    shot = decoded_captures(unikernel, outcome, 1)[0]['kcdata_stackshot']
+    shot = unikernel.decoded_captures(outcome, 1)[0]['kcdata_stackshot']
     check_equal(hex(shot['stackshot_in_flags']), hex(asked & ~CLEARED), 'stackshot_in_flags')
     check_equal(hex(shot['stackshot_out_flags']), hex(asked & ~CLEARED & ~UNMET),
                 'stackshot_out_flags')
@@ -231,9 +161,6 @@ def kernel_tests(tap, unikernel):
                  lambda smp=smp: unikernel.self_test('inversion workload=idle', '--smp', smp))
     tap.case('everything that waits loses no wake-up and leaves no boost, at -smp 8',
              lambda: unikernel.self_test('turnstiles seconds=3 workload=idle', '--smp', 8))
-    for smp in (1, 4):
-        tap.case(f'every scene comes to stand, and its threads are captured, at -smp {smp}',
-                 scenes_stand, unikernel, smp)
     for smp in (1, 4):
         tap.case(f'console lines and frames of captures do not split each other, at -smp {smp}',
                  line_is_shared, unikernel, smp)
@@ -262,10 +189,6 @@ def capture_tests(tap, unikernel):
     tap.case('the boot profile is taken at the end of boot, and given out later',
              boot_profile_is_given_out, unikernel)
     tap.case('boot arguments say who may have a stackshot', admission_follows_boot_arguments, unikernel)
-    for scene, wait_type in (('deadlock2', KERNEL_MUTEX), ('port-cycle', PORT_RECEIVE),
-                             ('reader-starvation', RW_LOCK_WRITE)):
-        tap.case(f'what the threads of {scene} wait for is recorded', waits_are_recorded, unikernel,
-                 scene, wait_type)
     tap.case('flags nothing is recorded for are accepted and cleared', unmet_flags_are_cleared,
              unikernel)
     for smp in (1, 4):

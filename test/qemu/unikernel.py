@@ -30,6 +30,12 @@ class Outcome:
         return f"command: {' '.join(self.command)}\nstatus: {self.status}\n{tail}"
 
 
+def tasks_of(shot):
+    """The task snapshots of a decoded stackshot, those of tasks in teardown too."""
+    return [*shot.get('task_snapshots', {}).values(),
+            *shot.get('transitioning_task_snapshots', {}).values()]
+
+
 class Unikernel:
     def __init__(self, stackshot, image, elf=None):
         self.stackshot = stackshot
@@ -68,6 +74,11 @@ class Unikernel:
                               stderr=subprocess.PIPE, check=False)
         check(done.returncode == 0, f'decode exits with {done.returncode}: {done.stderr.decode()}')
         return json.loads(done.stdout)
+
+    def decoded_captures(self, outcome, count):
+        """The captures of a run, in order: so many, and each one sound."""
+        check(outcome.status == 0 and len(outcome.captures) == count, outcome.explain())
+        return [self.decode(capture) for capture in outcome.captures]
 
     def self_test(self, test, *options, timeout=300):
         """Runs `test`, a name and its boot arguments, in the image; fails with the image's words."""
