@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from tap import Tap, check, check_equal
-from unikernel import Unikernel, with_text_offset
+from unikernel import Unikernel, tasks_of, with_text_offset
 
 AXES = {
     'smp': [1, 2, 3, 4, 8, 16, 17, 32, 64],
@@ -50,7 +50,7 @@ def boots_and_captures(unikernel, machine):
     for cpu in range(1, machine['smp']):
         check(f'cpu {cpu} ' in outcome.log, f'cpu {cpu} is not named\n' + outcome.explain())
     shot = unikernel.decode(outcome.kcdata)['kcdata_stackshot']
-    tasks = [*shot['task_snapshots'].values(), *shot.get('transitioning_task_snapshots', {}).values()]
+    tasks = tasks_of(shot)
     threads = [thread for task in tasks for thread in task.get('thread_snapshots', {}).values()]
     check_equal(shot['stackshot_threads_count'], len(threads), 'stackshot_threads_count')
     check_equal(shot['stackshot_tasks_count'], len(tasks), 'stackshot_tasks_count')

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from tap import Tap, check, check_equal
-from unikernel import Unikernel
+from unikernel import Unikernel, tasks_of
 
 FROM_PANIC = 0x400000
 DO_COMPRESS = 0x400
@@ -53,8 +53,7 @@ class Panic:
         decoded = self.unikernel.decode(self.outcome.kcdata)['kcdata_stackshot']
         for name in ('stackshot_in_flags', 'stackshot_out_flags'):
             check(decoded[name] & FROM_PANIC, f'{name} is {decoded[name]:#x}')
-        tasks = [*decoded.get('task_snapshots', {}).values(),
-                 *decoded.get('transitioning_task_snapshots', {}).values()]
+        tasks = tasks_of(decoded)
         check_equal(decoded['stackshot_tasks_count'], len(tasks), 'stackshot_tasks_count')
         threads = sum(len(task.get('thread_snapshots', {})) for task in tasks)
         check_equal(decoded['stackshot_threads_count'], threads, 'stackshot_threads_count')

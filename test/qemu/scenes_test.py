@@ -2,7 +2,8 @@
 """Situations whose diagnosis is known: the host finds it in every capture, and nothing else.
 
 The image says on its console what there is to find (kernel/workload/scene.hpp), the host derives it
-from the records alone. Ids, names, tasks and who comes first are drawn anew in every run.
+from the records alone. Ids, names, tasks and who comes first are drawn anew in every run. Without
+WORKLOAD also: the scenes come to stand on one CPU, and the wait records say what the image says.
 
 Usage: scenes_test.py STACKSHOT IMAGE CAPTURES [WORKLOAD [SEED]]
 """

@@ -398,8 +398,10 @@ TEST_CASE("a reader-writer lock is shared by readers and exclusive to a writer")
             threads.start([&, thread] {
                 // None goes on before all of them read at once.
                 lock.lock_shared();
+                readers++;
                 for (met++; met < count;)
                     scheduler::yield();
+                readers--;
                 lock.unlock_shared();
                 for (int turn = 0; turn < 150; turn++) {
                     if ((thread + turn) % 3 == 0) {
