@@ -36,9 +36,8 @@ Option& Option::range(unsigned lowest, unsigned highest) {
     return *this;
 }
 
-Option& Option::one_of(std::initializer_list<const char*> values) {
-    option_->check(
-        CLI::IsMember(std::vector<std::string>(values.begin(), values.end())).description(""));
+Option& Option::one_of(const std::vector<std::string>& values) {
+    option_->check(CLI::IsMember(values).description(""));
     return *this;
 }
 

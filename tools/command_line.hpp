@@ -1,9 +1,9 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <string>
+#include <vector>
 
 // CLI11 is large: only command_line.cpp sees it.
 namespace CLI {
@@ -25,7 +25,7 @@ class Option {
     Option& show_default();
     /// Refuses a number that is not in lowest..highest.
     Option& range(unsigned lowest, unsigned highest);
-    Option& one_of(std::initializer_list<const char*> values);
+    Option& one_of(const std::vector<std::string>& values);
     /// K, M or G may follow the number: powers of 1024.
     Option& size();
     /// Refuses a command line that has `other` too.

@@ -1,17 +1,19 @@
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <span>
+#include <string>
+#include <vector>
 
 #include "tools/commands.hpp"
+#include "tools/export/export.hpp"
 #include "tools/input.hpp"
-#include "tools/installation.hpp"
+#include "tools/kernel_symbols.hpp"
 #include "tools/report.hpp"
 #include "tools/snapshot.hpp"
-#include "tools/symbolizer.hpp"
 
 namespace tools {
 
@@ -24,10 +26,18 @@ constexpr const char* details =
 
 struct Options {
     InputOptions input{};
-    std::string elf{};
+    KernelSymbols symbols{};
+    std::string format = "text";
     std::string color = "auto";
     ReportOptions report{};
 };
+
+std::string format_list() {
+    std::string text = "Formats:\n  text        for people\n";
+    for (const ExportFormat& format : export_formats())
+        text += fmt::format("  {:<10}  {}\n", format.name, format.summary);
+    return text + '\n';
+}
 
 bool wants_color(const std::string& choice) {
     if (choice != "auto")
@@ -36,44 +46,12 @@ bool wants_color(const std::string& choice) {
     return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
 }
 
-int report_buffer(const Options& options, std::span<const std::byte> buffer) {
-    const std::string& file = options.input.file;
-    const Snapshot snapshot = read_snapshot(buffer);
-
-    ExitStatus status = exit_complete;
-    ReportOptions shown = options.report;
-    std::unique_ptr<Symbolizer> symbols;
-    if (!options.elf.empty()) {
-        auto opened = open_elf(options.elf);
-        if (!opened.ok())
-            return report_failure(opened.failure());
-        symbols = std::move(opened.value());
-        switch (compare_build_id(snapshot, *symbols)) {
-            case BuildIdMatch::match:
-                shown.symbols_from = options.elf;
-                break;
-            case BuildIdMatch::mismatch:
-                say("the capture is of the kernel with build-id {}, {} is {}: addresses only",
-                    hexadecimal(snapshot.kernel->uuid), options.elf,
-                    hexadecimal(symbols->build_id()));
-                symbols.reset();
-                status = exit_wrong_symbols;
-                break;
-            case BuildIdMatch::unknown:
-                say("{} tells no build-id: addresses only", snapshot.kernel ? options.elf : file);
-                symbols.reset();
-                status = exit_wrong_symbols;
-                break;
-        }
-    }
-
-    const std::string text = report(snapshot, symbols.get(), shown);
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    for (const std::string& problem : snapshot.problems)
-        say("{}: {}", file, problem);
-    if (!snapshot.problems.empty())
-        return snapshot.tasks.empty() ? exit_failure : exit_damaged;
-    return status;
+int status_of(const ExportedCapture& capture) {
+    for (const std::string& problem : capture.snapshot.problems)
+        say("{}: {}", capture.place, problem);
+    if (capture.snapshot.problems.empty())
+        return exit_complete;
+    return capture.snapshot.tasks.empty() ? exit_failure : exit_damaged;
 }
 
 int report_file(Options& options) {
@@ -83,22 +61,39 @@ int report_file(Options& options) {
     const Input& input = opened.value();
     for (const std::string& text : input.problems())
         say("{}: {}", options.input.file, text);
-    if (options.elf.empty())
-        options.elf = find_companion("kernel.elf").value_or("");
-    if (options.elf.empty())
-        say("no kernel.elf beside this program and none named with --elf: addresses only");
+    if (const auto failure = options.symbols.open())
+        return report_failure(*failure);
     options.report.color = wants_color(options.color);
 
+    std::vector<ExportedCapture> captures;
+    for (std::size_t i = 0; i < input.buffers().size(); ++i) {
+        ExportedCapture& capture = captures.emplace_back();
+        capture.place = options.input.place(input, i);
+        capture.buffer = input.buffers()[i].bytes;
+        capture.snapshot = read_snapshot(capture.buffer);
+        capture.symbols = options.symbols.of(capture.snapshot, capture.place);
+        if (capture.symbols != nullptr)
+            capture.symbols_from = options.symbols.file();
+    }
+
+    FileSink sink(stdout);
+    if (const ExportFormat* const format = find_export_format(options.format))
+        format->write(captures, sink);
+    else
+        for (const ExportedCapture& capture : captures) {
+            options.report.symbols_from = capture.symbols_from;
+            sink.write(report(capture.snapshot, capture.symbols, options.report));
+        }
+
     std::optional<int> status;
-    for (const Input::Buffer& buffer : input.buffers()) {
-        const int next = report_buffer(options, buffer.bytes);
-        if (!status || status == next)
-            status = next;
-        else
-            status = exit_damaged;
+    for (const ExportedCapture& capture : captures) {
+        const int next = status_of(capture);
+        status = !status || status == next ? next : static_cast<int>(exit_damaged);
     }
     if (!input.problems().empty() && status == exit_complete)
         status = exit_damaged;
+    if (options.symbols.wrong() && status == exit_complete)
+        status = exit_wrong_symbols;
     return status.value_or(exit_failure);
 }
 
@@ -108,15 +103,19 @@ void add_report_command(CommandLine& line) {
     auto options = std::make_shared<Options>();
     Verb verb = line.verb("report", summary);
     add_input_options(verb, options->input);
-    verb.option("--elf", "FILE", options->elf,
-                "The kernel it was taken from, for names and lines; used only if it has the "
-                "capture's build-id [kernel.elf beside this program's build]");
+    options->symbols.add_option(verb);
+    std::vector<std::string> formats{options->format};
+    for (const ExportFormat& format : export_formats())
+        formats.emplace_back(format.name);
+    verb.option("--format", "FORMAT", options->format, "What to write; see below")
+        .one_of(formats)
+        .show_default();
     verb.flag("--brief", options->report.brief, "One line a thread, without stacks");
     verb.flag("--addresses", options->report.addresses, "Show the address of each frame");
     verb.option("--color", "WHEN", options->color, "auto, always or never")
         .one_of({"auto", "always", "never"})
         .show_default();
-    verb.details(details);
+    verb.details(details + format_list());
     verb.action([options] { return report_file(*options); });
 }
 

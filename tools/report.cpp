@@ -13,6 +13,8 @@
 #include "tools/analysis_text.hpp"
 #include "tools/analyze.hpp"
 #include "tools/printable.hpp"
+#include "tools/snapshot_text.hpp"
+#include "tools/stacks.hpp"
 #include "tools/wait_graph.hpp"
 #include "tools/wait_text.hpp"
 
@@ -21,28 +23,6 @@ namespace tools {
 namespace {
 
 constexpr const char* unknown = "unknown";
-
-std::string plural(std::uint64_t count, std::string_view what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
-/// A span of time in the unit that suits it, to about four digits.
-std::string time_text(double nanoseconds) {
-    constexpr struct {
-        double size;
-        const char* name;
-    } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
-    for (const auto& [size, name] : units)
-        if (nanoseconds >= size) {
-            const double value = nanoseconds / size;
-            return fmt::format("{:.{}f} {}", value, value < 10 ? 3 : value < 100 ? 2 : 1, name);
-        }
-    return fmt::format("{:.0f} ns", nanoseconds);
-}
-
-std::string time_text(std::optional<double> nanoseconds) {
-    return nanoseconds ? time_text(*nanoseconds) : unknown;
-}
 
 std::string microseconds_text(std::optional<std::uint64_t> usec) {
     if (!usec)
@@ -71,35 +51,12 @@ std::string size_text(double bytes) {
                                       : fmt::format("{:.1f} MiB", bytes / (1024 * 1024));
 }
 
-/// The functions of exception entry: what their caller stands at was interrupted, not calling.
-bool is_exception_entry(std::string_view function) {
-    return function == "exception_entry" || function.starts_with("current_el_") ||
-           function.starts_with("lower_el_");
-}
-
-/// A name as it reads best: which of several unnamed namespaces it is from, the file tells.
-std::string short_name(std::string name) {
-    constexpr std::string_view unnamed = "(anonymous namespace)::";
-    for (std::size_t place = 0; (place = name.find(unnamed)) != std::string::npos;)
-        name.erase(place, unnamed.size());
-    return name;
-}
-
-/// One line of a stack.
-struct StackLine {
-    std::optional<std::size_t> index{};  // of the entry in the record; none for inlined-into lines
-    std::uint64_t address = 0;
-    std::string function{};
-    std::string place{};
-    bool inlined = false;
-    bool exception_entry = false;
-};
-
 class Report {
   public:
     Report(const Snapshot& snapshot, Symbolizer* symbols, const ReportOptions& options)
         : snapshot_(snapshot),
           graph_(make_wait_graph(snapshot)),
+          stacks_(snapshot, symbols),
           symbols_(symbols),
           options_(options) {
         for (const TaskSnapshot& task : snapshot.tasks)
@@ -285,10 +242,10 @@ class Report {
             return "did not stop";
         if ((thread.state.value_or(0) & kcdata::SS_TH_IDLE) != 0)
             return "idle";
-        const auto lines = stack_lines(thread);
-        if (lines.empty())
+        const auto frames = stacks_.kernel_stack(thread);
+        if (frames.empty())
             return "running";
-        return "in " + lines.front().function;
+        return "in " + frames.front().name();
     }
 
     static std::string task_name(const TaskSnapshot& task) {
@@ -437,67 +394,28 @@ class Report {
         return text;
     }
 
-    std::vector<StackLine> stack_lines(const ThreadSnapshot& thread) {
-        std::vector<StackLine> lines;
-        if (!thread.kernel_stack)
-            return lines;
-        bool interrupted = false;
-        for (std::size_t i = 0; i < thread.kernel_stack->size(); ++i) {
-            const std::uint64_t address = (*thread.kernel_stack)[i];
-            const std::size_t first = lines.size();
-            // A return address belongs to the call before it, which may end its function.
-            const bool exact = i == 0 ? first_is_exact(thread, address) : interrupted;
-            if (symbols_ != nullptr)
-                for (const SourceFrame& frame : symbols_->frames(exact ? address : address - 1))
-                    lines.push_back({.address = address,
-                                     .function = short_name(frame.function),
-                                     .place = frame.file.empty() ? std::string()
-                                              : frame.line == 0
-                                                  ? frame.file
-                                                  : fmt::format("{}:{}", frame.file, frame.line),
-                                     .inlined = frame.inlined});
-            if (lines.size() == first)
-                lines.push_back({.address = address});
-            for (std::size_t line = first; line < lines.size(); ++line)
-                if (lines[line].function.empty())
-                    lines[line].function = fmt::format("{:#018x}", address);
-            lines[first].index = i;
-            interrupted = is_exception_entry(lines.back().function);
-            lines.back().exception_entry = interrupted;
-        }
-        return lines;
-    }
-
-    /// Whether the thread stands at `pc` or starts there, rather than being about to return there.
-    bool first_is_exact(const ThreadSnapshot& thread, std::uint64_t pc) {
-        if (symbols_ == nullptr || thread.has(kcdata::kThreadOnCore))
-            return true;
-        const auto symbol = symbols_->symbol(pc);
-        return symbol && symbol->offset == 0;
-    }
-
     void show_stack(const ThreadSnapshot& thread) {
         if (!thread.kernel_stack) {
             print("      (no kernel stack recorded)\n");
             return;
         }
-        const auto lines = stack_lines(thread);
+        const auto frames = stacks_.kernel_stack(thread);
         constexpr std::size_t widest = 64;
         std::size_t width = 0;
-        for (const StackLine& line : lines)
-            if (line.function.size() <= widest)
-                width = std::max(width, line.function.size());
-        for (const StackLine& line : lines) {
-            print("    {:>3}  ", line.index ? fmt::format("{}", *line.index) : std::string());
+        for (const StackFrame& frame : frames)
+            if (const std::size_t size = frame.name().size(); size <= widest)
+                width = std::max(width, size);
+        for (const StackFrame& frame : frames) {
+            print("    {:>3}  ", frame.index ? fmt::format("{}", *frame.index) : std::string());
             if (options_.addresses)
-                print("{}  ", line.index ? dim(fmt::format("{:#018x}", line.address))
-                                         : std::string(18, ' '));
-            if (line.place.empty() && !line.inlined)
-                print("{}\n", line.function);
+                print("{}  ", frame.index ? dim(fmt::format("{:#018x}", frame.address))
+                                          : std::string(18, ' '));
+            if (frame.file.empty() && !frame.inlined)
+                print("{}\n", frame.name());
             else
-                print("{:<{}}  {}{}\n", line.function, width, dim(line.place),
-                      line.inlined ? dim(" (inlined)") : std::string());
-            if (line.exception_entry)
+                print("{:<{}}  {}{}\n", frame.name(), width, dim(frame.place()),
+                      frame.inlined ? dim(" (inlined)") : std::string());
+            if (frame.exception_entry)
                 print("         {}\n", dim("-- exception; interrupted was --"));
         }
         if (thread.has(kcdata::kThreadTruncKernBT) || thread.has(kcdata::kThreadTruncatedBT))
@@ -506,6 +424,7 @@ class Report {
 
     const Snapshot& snapshot_;
     const WaitGraph graph_;
+    const Stacks stacks_;
     Symbolizer* symbols_;
     const ReportOptions& options_;
     std::size_t name_width_ = 0;  ///< of the longest thread name
@@ -514,24 +433,8 @@ class Report {
 
 }  // namespace
 
-BuildIdMatch compare_build_id(const Snapshot& snapshot, const Symbolizer& symbols) {
-    const auto& id = symbols.build_id();
-    if (!snapshot.kernel || id.size() < snapshot.kernel->uuid.size())
-        return BuildIdMatch::unknown;
-    return std::equal(snapshot.kernel->uuid.begin(), snapshot.kernel->uuid.end(), id.begin())
-               ? BuildIdMatch::match
-               : BuildIdMatch::mismatch;
-}
-
 std::string report(const Snapshot& snapshot, Symbolizer* symbols, const ReportOptions& options) {
     return Report(snapshot, symbols, options).run();
-}
-
-std::string hexadecimal(std::span<const std::uint8_t> bytes) {
-    std::string text;
-    for (const std::uint8_t byte : bytes)
-        fmt::format_to(std::back_inserter(text), "{:02x}", byte);
-    return text;
 }
 
 }  // namespace tools

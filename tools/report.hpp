@@ -18,16 +18,9 @@ struct ReportOptions {
     std::string symbols_from{};
 };
 
-/// Whether `symbols` are those of the kernel the capture was taken from, by its build-id.
-enum class BuildIdMatch { match, mismatch, unknown };
-BuildIdMatch compare_build_id(const Snapshot& snapshot, const Symbolizer& symbols);
-
 /// The capture as text: what was captured, what the CPUs do, and every task with its threads and
 /// their stacks. `symbols` may be nullptr: addresses only. What the capture does not tell is shown
 /// as unknown.
 std::string report(const Snapshot& snapshot, Symbolizer* symbols, const ReportOptions& options);
-
-/// `bytes` as lowercase hexadecimal digits.
-std::string hexadecimal(std::span<const std::uint8_t> bytes);
 
 }  // namespace tools

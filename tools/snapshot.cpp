@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 
 #include "kcdata/reader.hpp"
@@ -24,6 +25,14 @@ std::optional<T> load(Payload payload, std::size_t offset = 0) {
     if (payload.size() < offset + sizeof(T))
         return std::nullopt;
     return tools::load<T>(payload.data() + offset);
+}
+
+/// A record of which the payload may be a shorter, older form: what that lacks is zero.
+template <typename Record>
+Record load_record(Payload payload) {
+    Record record{};
+    std::memcpy(&record, payload.data(), std::min(payload.size(), sizeof(record)));
+    return record;
 }
 
 std::string text(Payload payload, std::size_t offset = 0) {
@@ -90,6 +99,7 @@ class SnapshotReader {
             item.type != kcdata::KCDATA_BUFFER_BEGIN_DELTA_STACKSHOT)
             snapshot_.problems.push_back(fmt::format(
                 "offset {:#x}: a buffer of kind {:#x} is no stackshot", item.offset, item.type));
+        snapshot_.delta = item.type == kcdata::KCDATA_BUFFER_BEGIN_DELTA_STACKSHOT;
     }
 
     void open(const Item& item) {
@@ -116,10 +126,9 @@ class SnapshotReader {
         Snapshot& s = snapshot_;
         const Payload payload = item.payload;
         if (item.kind == ItemKind::array) {
-            if (item.element_type == kcdata::STACKSHOT_KCTYPE_LATENCY_INFO_CPU)
-                for (std::size_t i = 0; i < item.element_count; ++i)
-                    if (const auto cpu = load<std::int32_t>(payload, i * item.element_size))
-                        s.collecting_cpus.push_back(*cpu);
+            for (std::size_t i = 0; i < item.element_count; ++i)
+                take_global_element(item.element_type,
+                                    payload.subspan(i * item.element_size, item.element_size));
             return;
         }
         switch (item.type) {
@@ -165,9 +174,52 @@ class SnapshotReader {
                     load<std::uint64_t>(payload, offsetof(Duration, stackshot_duration_prior));
                 break;
             }
+            case kcdata::STACKSHOT_KCTYPE_SHAREDCACHE_LOADINFO:
+                s.shared_cache = shared_cache(payload);
+                break;
+            case kcdata::STACKSHOT_KCTYPE_LATENCY_INFO:
+                s.latency = load_record<kcdata::stackshot_latency_collection_v2>(payload);
+                break;
             default:
                 take_described(item);
         }
+    }
+
+    void take_global_element(std::uint32_t type, Payload payload) {
+        Snapshot& s = snapshot_;
+        if (type == kcdata::STACKSHOT_KCTYPE_LATENCY_INFO_CPU) {
+            const auto cpu = load<std::int32_t>(payload);
+            if (!cpu)
+                return;
+            s.collecting_cpus.push_back(*cpu);
+            s.cpu_latencies.push_back(load_record<kcdata::stackshot_latency_cpu>(payload));
+        } else if (type == kcdata::STACKSHOT_KCTYPE_SYS_SHAREDCACHE_LAYOUT) {
+            if (const auto image = load_info<std::uint64_t>(payload))
+                s.shared_cache_images.push_back(*image);
+        }
+    }
+
+    /// dyld_uuid_info_32 and _64.
+    template <typename Address>
+    static std::optional<LoadInfo> load_info(Payload payload) {
+        using Uuid = std::array<std::uint8_t, 16>;
+        const auto address = load<Address>(payload);
+        const auto uuid = load<Uuid>(payload, sizeof(Address));
+        if (!address || !uuid)
+            return std::nullopt;
+        return LoadInfo{*address, *uuid};
+    }
+
+    /// A shared cache where it is mapped. Its record begins with the slide; older ones tell no
+    /// more.
+    static std::optional<LoadInfo> shared_cache(Payload payload) {
+        constexpr std::size_t slid_base_offset = 24;
+        auto info = load_info<std::uint64_t>(payload);
+        const auto base = load<std::uint64_t>(payload, slid_base_offset);
+        if (!info || !base || *base == 0)
+            return std::nullopt;
+        info->address = *base;
+        return info;
     }
 
     /// The number a *_DESC item carries under `name`, or nothing if it is another item.
@@ -212,18 +264,30 @@ class SnapshotReader {
             task.ss_flags = load<std::uint64_t>(payload, offsetof(Record, ts_ss_flags));
             task.pid = load<std::int32_t>(payload, offsetof(Record, ts_pid));
             task.name = text(payload, offsetof(Record, ts_p_comm));
+            task.user_time_in_terminated_threads =
+                load<std::uint64_t>(payload, offsetof(Record, ts_user_time_in_terminated_threads));
+            task.system_time_in_terminated_threads = load<std::uint64_t>(
+                payload, offsetof(Record, ts_system_time_in_terminated_threads));
+        } else if (item.type == kcdata::STACKSHOT_KCTYPE_TASK_DELTA_SNAPSHOT) {
+            using Record = kcdata::task_delta_snapshot_v2;
+            task.unchanged = true;
+            task.ss_flags = load<std::uint64_t>(payload, offsetof(Record, tds_ss_flags));
+            task.user_time_in_terminated_threads =
+                load<std::uint64_t>(payload, offsetof(Record, tds_user_time_in_terminated_threads));
+            task.system_time_in_terminated_threads = load<std::uint64_t>(
+                payload, offsetof(Record, tds_system_time_in_terminated_threads));
         } else if (item.type == kcdata::STACKSHOT_KCTYPE_TRANSITIONING_TASK_SNAPSHOT) {
             constexpr std::size_t flags_offset = 8, pid_offset = 24, name_offset = 28;
             task.ss_flags = load<std::uint64_t>(payload, flags_offset);
             task.pid = load<std::int32_t>(payload, pid_offset);
             task.name = text(payload, name_offset);
         } else if (item.type == kcdata::STACKSHOT_KCTYPE_KERNELCACHE_LOADINFO) {
-            if (const auto info = load<kcdata::dyld_uuid_info_64>(payload)) {
-                LoadInfo& kernel = snapshot_.kernel.emplace();
-                kernel.address = info->imageLoadAddress;
-                std::copy(std::begin(info->imageUUID), std::end(info->imageUUID),
-                          kernel.uuid.begin());
-            }
+            if (const auto info = load_info<std::uint64_t>(payload))
+                snapshot_.kernel = info;
+        } else if (item.type == kcdata::STACKSHOT_KCTYPE_SHAREDCACHE_LOADINFO) {
+            task.shared_cache = shared_cache(payload);
+        } else if (item.type == kcdata::STACKSHOT_KCTYPE_LATENCY_INFO_TASK) {
+            task.latency = load_record<kcdata::stackshot_latency_task>(payload);
         } else {
             take_task_element(task, item.type, payload);
         }
@@ -263,6 +327,13 @@ class SnapshotReader {
                  .turnstile_flags = *flags,
                  .portlabel_id =
                      load<std::int16_t>(payload, offsetof(Record, portlabel_id)).value_or(0)});
+        } else if (type == kcdata::KCDATA_TYPE_LIBRARY_LOADINFO) {
+            if (const auto info = load_info<std::uint32_t>(payload))
+                task.images.push_back(*info);
+        } else if (type == kcdata::KCDATA_TYPE_LIBRARY_LOADINFO64 ||
+                   type == kcdata::STACKSHOT_KCTYPE_LOADINFO64_TEXT_EXEC) {
+            if (const auto info = load_info<std::uint64_t>(payload))
+                task.images.push_back(*info);
         } else if (type == kcdata::STACKSHOT_KCTYPE_THREAD_DELTA_SNAPSHOT) {
             using Record = kcdata::thread_delta_snapshot_v3;
             const auto id = load<std::uint64_t>(payload, offsetof(Record, tds_thread_id));
@@ -303,6 +374,8 @@ class SnapshotReader {
         if (item.type == kcdata::STACKSHOT_KCTYPE_THREAD_SNAPSHOT) {
             using Record = kcdata::thread_snapshot_v4;
             thread.wait_event = load<std::uint64_t>(payload, offsetof(Record, ths_wait_event));
+            thread.user_time = load<std::uint64_t>(payload, offsetof(Record, ths_user_time));
+            thread.system_time = load<std::uint64_t>(payload, offsetof(Record, ths_sys_time));
             thread.ss_flags = load<std::uint64_t>(payload, offsetof(Record, ths_ss_flags));
             thread.last_run_time =
                 load<std::uint64_t>(payload, offsetof(Record, ths_last_run_time));
@@ -319,6 +392,10 @@ class SnapshotReader {
             thread.user_usec = load<std::uint64_t>(payload, offsetof(Record, user_usec));
             thread.system_usec = load<std::uint64_t>(payload, offsetof(Record, system_usec));
             thread.runnable_usec = load<std::uint64_t>(payload, offsetof(Record, runnable_usec));
+        } else if (item.type == kcdata::STACKSHOT_KCTYPE_THREAD_DISPATCH_QUEUE_LABEL) {
+            thread.dispatch_queue_label = text(payload);
+        } else if (item.type == kcdata::STACKSHOT_KCTYPE_LATENCY_INFO_THREAD) {
+            thread.latency = load_record<kcdata::stackshot_latency_thread>(payload);
         } else if (const auto cpu = described(item, "last_processor")) {
             thread.last_processor = static_cast<std::uint32_t>(*cpu);
         } else if (const auto absent = described(item, "on_absent_cpu")) {
@@ -327,21 +404,32 @@ class SnapshotReader {
     }
 
     static void take_stack(ThreadSnapshot& thread, const Item& item) {
-        const bool narrow = item.element_type == kcdata::STACKSHOT_KCTYPE_KERN_STACKLR ||
-                            item.element_type == kcdata::STACKSHOT_KCTYPE_KERN_STACKFRAME;
-        const bool wide = item.element_type == kcdata::STACKSHOT_KCTYPE_KERN_STACKLR64 ||
-                          item.element_type == kcdata::STACKSHOT_KCTYPE_KERN_STACKFRAME64;
-        if (!narrow && !wide)
-            return;
-        auto& stack = thread.kernel_stack ? *thread.kernel_stack : thread.kernel_stack.emplace();
-        for (std::size_t i = 0; i < item.element_count; ++i) {
-            const std::size_t offset = i * item.element_size;
-            const std::optional<std::uint64_t> lr =
-                narrow ? std::optional<std::uint64_t>(load<std::uint32_t>(item.payload, offset))
-                       : load<std::uint64_t>(item.payload, offset);
-            if (lr)
-                stack.push_back(*lr);
+        switch (item.element_type) {
+            case kcdata::STACKSHOT_KCTYPE_KERN_STACKLR:
+            case kcdata::STACKSHOT_KCTYPE_KERN_STACKFRAME:
+                return append_stack<std::uint32_t>(thread.kernel_stack, item);
+            case kcdata::STACKSHOT_KCTYPE_KERN_STACKLR64:
+            case kcdata::STACKSHOT_KCTYPE_KERN_STACKFRAME64:
+                return append_stack<std::uint64_t>(thread.kernel_stack, item);
+            case kcdata::STACKSHOT_KCTYPE_USER_STACKLR:
+            case kcdata::STACKSHOT_KCTYPE_USER_STACKFRAME:
+                return append_stack<std::uint32_t>(thread.user_stack, item);
+            case kcdata::STACKSHOT_KCTYPE_USER_STACKLR64:
+            case kcdata::STACKSHOT_KCTYPE_USER_STACKFRAME64:
+                return append_stack<std::uint64_t>(thread.user_stack, item);
+            default:
+                return;
         }
+    }
+
+    /// The return addresses that the elements begin with.
+    template <typename Address>
+    static void append_stack(std::optional<std::vector<std::uint64_t>>& stack, const Item& item) {
+        if (!stack)
+            stack.emplace();
+        for (std::size_t i = 0; i < item.element_count; ++i)
+            if (const auto lr = load<Address>(item.payload, i * item.element_size))
+                stack->push_back(*lr);
     }
 
     Snapshot snapshot_{};

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "kcdata/records.hpp"
+
 namespace tools {
 
 /// A stackshot as tasks, threads and stacks. Whatever a capture may lack is optional, and stays
@@ -27,12 +29,18 @@ struct ThreadSnapshot {
     std::optional<std::uint64_t> user_usec{};
     std::optional<std::uint64_t> system_usec{};
     std::optional<std::uint64_t> runnable_usec{};
+    std::optional<std::uint64_t> user_time{};
+    std::optional<std::uint64_t> system_time{};
+    std::string dispatch_queue_label{};  ///< empty: none
     /// The CPU it is on, or was on last.
     std::optional<std::uint32_t> last_processor{};
     /// On a CPU that did not stop: the stack is the last one known.
     bool on_absent_cpu = false;
     /// First where the thread stands, then return addresses; nothing: not recorded.
     std::optional<std::vector<std::uint64_t>> kernel_stack{};
+    std::optional<std::vector<std::uint64_t>> user_stack{};
+    /// How long the parts of its record took.
+    std::optional<kcdata::stackshot_latency_thread> latency{};
 
     bool has(std::uint64_t flag) const { return (ss_flags.value_or(0) & flag) != 0; }
 };
@@ -65,11 +73,22 @@ struct PortLabel {
     std::string name{};  ///< empty: could not be read
 };
 
+/// An image in memory: where it begins, and which it is. Of the unikernel: the address it is linked
+/// at, and the first 16 bytes of its GNU build-id.
+struct LoadInfo {
+    std::uint64_t address = 0;
+    std::array<std::uint8_t, 16> uuid{};
+};
+
 struct TaskSnapshot {
     std::uint64_t unique_pid = 0;
     std::optional<std::int32_t> pid{};
     std::string name{};
     std::optional<std::uint64_t> ss_flags{};
+    /// Nothing of it has run since the capture that a delta stackshot goes on from.
+    bool unchanged = false;
+    std::optional<std::uint64_t> user_time_in_terminated_threads{};
+    std::optional<std::uint64_t> system_time_in_terminated_threads{};
     std::vector<ThreadSnapshot> threads{};
     /// Of a delta stackshot: threads that have not run since; without name, times and stack.
     std::vector<ThreadSnapshot> unchanged_threads{};
@@ -77,12 +96,11 @@ struct TaskSnapshot {
     std::vector<TurnstileInfo> turnstile_infos{};
     /// Those that the wait and turnstile infos refer to.
     std::vector<PortLabel> port_labels{};
-};
-
-/// Address the kernel is linked at, and the first 16 bytes of its GNU build-id.
-struct LoadInfo {
-    std::uint64_t address = 0;
-    std::array<std::uint8_t, 16> uuid{};
+    /// In its memory; of the kernel task: the kernel and its extensions.
+    std::vector<LoadInfo> images{};
+    /// Its own shared cache, if that is not the system's.
+    std::optional<LoadInfo> shared_cache{};
+    std::optional<kcdata::stackshot_latency_task> latency{};
 };
 
 struct Timebase {
@@ -97,6 +115,8 @@ struct MemoryStatistics {
 };
 
 struct Snapshot {
+    /// Threads and tasks that have not run since another capture are told of only in part.
+    bool delta = false;
     std::optional<std::string> os_version{};
     std::optional<std::string> os_build_version{};
     std::optional<std::string> boot_args{};
@@ -106,9 +126,16 @@ struct Snapshot {
     std::optional<std::uint64_t> usecs_since_epoch{};
     std::optional<MemoryStatistics> memory{};
     std::optional<LoadInfo> kernel{};
+    /// The system's shared cache where it is mapped, and the images in it.
+    std::optional<LoadInfo> shared_cache{};
+    std::vector<LoadInfo> shared_cache_images{};
     std::optional<std::uint64_t> absent_cpus{};  ///< bit n: CPU n did not stop
     /// CPUs that took part in the collection.
     std::vector<std::int32_t> collecting_cpus{};
+    /// One for each of them. What the record of an older kernel lacks is 0.
+    std::vector<kcdata::stackshot_latency_cpu> cpu_latencies{};
+    /// Behind total_terminated_task_iteration_latency_mt all is 0 before latency_version 2.
+    std::optional<kcdata::stackshot_latency_collection_v2> latency{};
     std::optional<std::uint64_t> tasks_count{};
     std::optional<std::uint64_t> threads_count{};
     std::optional<std::uint64_t> duration{};

@@ -5,6 +5,7 @@
 
 #include "captures.hpp"
 #include "kcdata/stackshot_flags.hpp"
+#include "tools/kernel_symbols.hpp"
 
 using namespace tools;
 

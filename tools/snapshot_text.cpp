@@ -1,0 +1,54 @@
+#include "tools/snapshot_text.hpp"
+
+#include <fmt/core.h>
+
+#include <iterator>
+
+#include "tools/printable.hpp"
+
+namespace tools {
+
+std::string task_title(const TaskSnapshot& task) {
+    return fmt::format("{} [{}]", task.name.empty() ? "(no name)" : printable(task.name),
+                       task.pid ? fmt::format("{}", *task.pid) : "unknown");
+}
+
+std::string thread_title(const ThreadSnapshot& thread) {
+    return thread.name.empty() ? fmt::format("thread {}", thread.id)
+                               : fmt::format("thread {} \"{}\"", thread.id, printable(thread.name));
+}
+
+std::string plural(std::uint64_t count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string time_text(std::optional<double> nanoseconds) {
+    if (!nanoseconds)
+        return "unknown";
+    constexpr struct {
+        double size;
+        const char* name;
+    } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
+    for (const auto& [size, name] : units)
+        if (*nanoseconds >= size) {
+            const double value = *nanoseconds / size;
+            return fmt::format("{:.{}f} {}", value, value < 10 ? 3 : value < 100 ? 2 : 1, name);
+        }
+    return fmt::format("{:.0f} ns", *nanoseconds);
+}
+
+std::string hexadecimal(std::span<const std::uint8_t> bytes) {
+    std::string text;
+    for (const std::uint8_t byte : bytes)
+        fmt::format_to(std::back_inserter(text), "{:02x}", byte);
+    return text;
+}
+
+std::string uuid_text(const std::array<std::uint8_t, 16>& uuid) {
+    std::string text = hexadecimal(uuid);
+    for (const unsigned place : {20u, 16u, 12u, 8u})
+        text.insert(place, 1, '-');
+    return text;
+}
+
+}  // namespace tools
