@@ -145,12 +145,12 @@ void Reception::abandoned(const PartialCapture& capture, AbandonReason reason) {
             break;
         case AbandonReason::too_long:
             say("capture {:08x} says that it is {} bytes long: not received",
-                capture.progress.capture, capture.progress.total);
+                capture.progress.object, capture.progress.total);
             incomplete_ = true;
             return;
         case AbandonReason::wrong_crc:
             say("capture {:08x}: all {} bytes are here, but their CRC is wrong: thrown away",
-                capture.progress.capture, capture.progress.total);
+                capture.progress.object, capture.progress.total);
             incomplete_ = true;
             return;
     }
@@ -160,18 +160,11 @@ void Reception::abandoned(const PartialCapture& capture, AbandonReason reason) {
 void Reception::name_missing(const PartialCapture& capture, const char* fate) {
     const Progress& progress = capture.progress;
     incomplete_ = true;
-    say("capture {:08x} {}: {} of {} bytes arrived{}", progress.capture, fate, progress.received,
+    say("capture {:08x} {}: {} of {} bytes arrived{}", progress.object, fate, progress.received,
         progress.total, progress.end_seen ? "" : ", and the end was not seen");
-    for (const auto& range : capture.missing) {
-        std::string frames;
-        if (range.first_frame && range.last_frame) {
-            frames = *range.first_frame == *range.last_frame
-                         ? fmt::format(" (frame {})", *range.first_frame)
-                         : fmt::format(" (frames {} to {})", *range.first_frame, *range.last_frame);
-        }
-        say("  missing: bytes {} to {}{}", range.offset,
-            std::uint64_t{range.offset} + range.length - 1, frames);
-    }
+    for (const auto& range : capture.missing)
+        say("  missing: bytes {} to {}", range.offset,
+            std::uint64_t{range.offset} + range.length - 1);
 }
 
 void Reception::salvage(const PartialCapture& capture) {

@@ -4,37 +4,19 @@
 #include <cstdint>
 #include <deque>
 #include <list>
-#include <map>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "kcdata/serial/gathering.hpp"
 #include "kcdata/serial/line.hpp"
 
 namespace kcdata::serial {
 
-/// Bytes of a capture that have not arrived.
-struct MissingRange {
-    std::uint32_t offset = 0;
-    std::uint32_t length = 0;
-    /// The numbers of the frames they were in, where those around them tell: both or none.
-    std::optional<std::uint32_t> first_frame{};
-    std::optional<std::uint32_t> last_frame{};
-};
-
-/// How far a capture has come.
-struct Progress {
-    std::uint32_t capture = 0;
-    std::uint32_t total = 0;     ///< bytes
-    std::uint32_t received = 0;  ///< bytes
-    bool end_seen = false;       ///< the sender has sent everything
-};
-
 /// A capture with parts missing.
 struct PartialCapture {
     Progress progress{};
-    std::vector<MissingRange> missing{};
+    std::vector<Range> missing{};
     /// The bytes before the first gap. Not verified as a whole.
     std::vector<std::byte> bytes{};
 };
@@ -92,15 +74,9 @@ class Receiver final : private LineHandler {
   private:
     /// Captures are told apart by name and length.
     using Key = std::pair<std::uint32_t, std::uint32_t>;
-    struct Piece {
-        std::uint32_t number;
-        std::vector<std::byte> bytes;
-    };
     struct Open {
-        Key key;
-        std::uint32_t received = 0;
-        std::optional<std::uint32_t> frame_count{};
-        std::map<std::uint32_t, Piece> pieces{};  ///< by offset; they do not overlap
+        Gathering gathering;
+        bool end_seen = false;
     };
 
     void text(std::span<const std::byte> bytes) override;
@@ -109,19 +85,15 @@ class Receiver final : private LineHandler {
 
     /// The capture `key` names; begins it if it is new.
     std::list<Open>::iterator open(const Key& key);
-    static void store(Open& capture, const Frame& frame);
-    static std::uint32_t end_of(const std::pair<const std::uint32_t, Piece>& piece);
     static Progress progress_of(const Open& capture);
-    /// All bytes before the first gap.
-    static std::vector<std::byte> bytes_of(const Open& capture);
     /// Says nothing more of `key`, until so many others have been ignored since that it is
     /// forgotten.
     void ignore(const Key& key);
-    static std::vector<MissingRange> missing_of(const Open& capture);
     static PartialCapture partial(const Open& capture);
 
     ReceiverHandler& handler_;
     Limits limits_;
+    Line::Room<max_frame_body> line_room_{};
     Line line_;
     std::list<Open> open_;
     /// Complete or too long: further frames of these say nothing new. The latest ones.

@@ -21,15 +21,15 @@ kern_return Sender::send_next() {
         return KERN_INVALID_ARGUMENT;
     const std::size_t offset = std::min(next_ * payload_, capture_.size());
     const bool at_end = offset == capture_.size();
-    const Frame frame = {
+    const DataFrame frame = {
         .kind = at_end ? FrameKind::end : FrameKind::data,
-        .capture = id_,
-        .number = next_,
+        .object = id_,
         .offset = static_cast<std::uint32_t>(offset),
         .total = static_cast<std::uint32_t>(capture_.size()),
         .payload = capture_.subspan(offset, std::min(payload_, capture_.size() - offset)),
     };
-    if (kern_return result = write_frame(sink_, frame); result != KERN_SUCCESS)
+    if (kern_return result = write_data_frame(sink_, Encoding::binary, frame);
+        result != KERN_SUCCESS)
         return result;
     if (at_end)
         done_ = true;

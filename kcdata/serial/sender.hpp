@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kcdata/serial/frame.hpp"
+#include "kcdata/serial/data_frame.hpp"
 
 namespace kcdata::serial {
 

@@ -66,7 +66,7 @@ class Handler final : public ReceiverHandler {
     void damaged(std::uint64_t, std::size_t) override { std::abort(); }
     void abandoned(const PartialCapture& capture, AbandonReason reason) override {
         check(reason == AbandonReason::wrong_crc);
-        check(capture.progress.capture == captures_.names[2]);
+        check(capture.progress.object == captures_.names[2]);
         wrong_ = true;
     }
 
@@ -90,17 +90,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (auto& each : sent)
         each.resize(total);
 
-    for (std::uint32_t number = 0; size >= 4; ++number, data += 4, size -= 4) {
+    for (; size >= 4; data += 4, size -= 4) {
         const auto byte = [&](std::size_t index) { return std::size_t{data[index]}; };
         const std::size_t which = byte(0) % 3;
         const std::size_t offset = (byte(1) | byte(0) >> 4 << 8) % total;
         const std::size_t length = std::min(1 + (byte(2) | byte(3) << 8), total - offset);
         const bool end = (data[0] & 0xc) == 0xc;
-        check(write_frame(
-                  line,
+        check(write_data_frame(
+                  line, Encoding::binary,
                   {.kind = end ? FrameKind::end : FrameKind::data,
-                   .capture = captures.names[which],
-                   .number = number,
+                   .object = captures.names[which],
                    .offset = static_cast<std::uint32_t>(end ? total : offset),
                    .total = total,
                    .payload = end ? std::span<const std::byte>()
@@ -124,10 +123,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
     for (const PartialCapture& capture : receiver.incomplete()) {
         const auto which = static_cast<std::size_t>(
-            std::find(captures.names.begin(), captures.names.end(), capture.progress.capture) -
+            std::find(captures.names.begin(), captures.names.end(), capture.progress.object) -
             captures.names.begin());
         std::vector<bool> named(total, true);
-        for (const MissingRange& range : capture.missing) {
+        for (const Range& range : capture.missing) {
             check(range.length != 0);
             check(range.offset + range.length <= total);
             std::fill_n(named.begin() + range.offset, range.length, false);

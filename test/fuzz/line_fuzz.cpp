@@ -45,7 +45,7 @@ class Transcript final : public ReceiverHandler {
         words_ += "\0damaged"s + std::to_string(position) + "+" + std::to_string(size);
     }
     void abandoned(const PartialCapture& capture, AbandonReason) override {
-        words_ += "\0abandoned"s + std::to_string(capture.progress.capture);
+        words_ += "\0abandoned"s + std::to_string(capture.progress.object);
     }
 
     std::string words_;
@@ -82,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(open.size() == other.incomplete().size());
     for (const PartialCapture& capture : open) {
         std::size_t missing = 0;
-        for (const MissingRange& range : capture.missing)
+        for (const Range& range : capture.missing)
             missing += range.length;
         check(missing != 0);
         check(missing + capture.progress.received == capture.progress.total);

@@ -38,7 +38,9 @@ EXTERNAL = {
     'boot': FREESTANDING,
 }
 # Files of a portable folder that only the host builds; they may use the hosted library.
-HOST_ONLY = {'kcdata/serial/receiver.hpp', 'kcdata/serial/receiver.cpp'}
+HOST_ONLY = {
+    f'kcdata/serial/{name}.{suffix}' for name in ('gathering', 'host', 'receiver') for suffix in ('cpp', 'hpp')
+}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kcdata/serial/crc32c.hpp"
 #include "kcdata/serial/receiver.hpp"
 #include "kcdata/serial/sender.hpp"
 
@@ -55,6 +56,26 @@ inline std::vector<std::vector<std::byte>> frames_of(std::span<const std::byte> 
         if (sender.send_next() != kcdata::KERN_SUCCESS)
             break;
         frames.push_back(wire.bytes_);
+    }
+    return frames;
+}
+
+/// A capture's data frames as lines of text, without the end frame.
+inline std::vector<std::vector<std::byte>> text_frames_of(std::span<const std::byte> capture,
+                                                          std::size_t payload) {
+    using namespace kcdata::serial;
+    std::vector<std::vector<std::byte>> frames;
+    for (std::size_t at = 0; at < capture.size(); at += payload) {
+        Wire wire;
+        if (write_data_frame(
+                wire, Encoding::text,
+                {.kind = FrameKind::data,
+                 .object = crc32c(capture),
+                 .offset = static_cast<std::uint32_t>(at),
+                 .total = static_cast<std::uint32_t>(capture.size()),
+                 .payload = capture.subspan(at, std::min(payload, capture.size() - at))}) ==
+            kcdata::KERN_SUCCESS)
+            frames.push_back(wire.bytes_);
     }
     return frames;
 }
