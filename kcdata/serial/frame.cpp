@@ -153,7 +153,7 @@ std::size_t told_frame_size(std::span<const std::byte, frame_header_size> bytes)
     return frame_size(header.length);
 }
 
-bool parse_frame(std::span<const std::byte> bytes, Frame& frame) {
+bool parse_frame(std::span<const std::byte> bytes, Encoding encoding, Frame& frame) {
     if (bytes.size() < frame_size(0) ||
         bytes.size() != told_frame_size(bytes.first<frame_header_size>()))
         return false;
@@ -164,7 +164,9 @@ bool parse_frame(std::span<const std::byte> bytes, Frame& frame) {
     std::memcpy(&header, bytes.data(), sizeof(header));
     if (crc32c(bytes.first(checked)) != crc || header.zero != 0)
         return false;
-    frame = {.kind = header.kind, .body = bytes.subspan(frame_header_size, header.length)};
+    frame = {.kind = header.kind,
+             .encoding = encoding,
+             .body = bytes.subspan(frame_header_size, header.length)};
     return true;
 }
 

@@ -69,16 +69,17 @@ enum class FrameKind : std::uint8_t {
     answer = 6,     ///< from the unikernel
 };
 
-/// One frame. Made by Line from checked bytes; the body belongs to its kind's codec.
-struct Frame {
-    FrameKind kind = FrameKind::data;
-    std::span<const std::byte> body{};
-};
-
 /// How a frame is written.
 enum class Encoding : std::uint8_t {
     binary = 0,
     text = 1,  ///< for lines that are not 8-bit clean
+};
+
+/// One frame. Made by Line from checked bytes; the body belongs to its kind's codec.
+struct Frame {
+    FrameKind kind = FrameKind::data;
+    Encoding encoding = Encoding::binary;  ///< how it was written
+    std::span<const std::byte> body{};
 };
 
 /// Where a sender's bytes go: the UART, a socket, a test.
@@ -102,8 +103,8 @@ kern_return write_frame(ByteSink& sink, Encoding encoding, FrameKind kind,
 /// Bytes of the whole frame, CRC included, as its header tells it; may be more than a frame has.
 std::size_t told_frame_size(std::span<const std::byte, frame_header_size> header);
 
-/// Checks the bytes of one frame, its encoding already undone, and points `frame` into them. False
-/// if length or CRC are wrong.
-bool parse_frame(std::span<const std::byte> bytes, Frame& frame);
+/// Checks the bytes of one frame, `encoding` already undone, and points `frame` into them. False if
+/// length or CRC are wrong.
+bool parse_frame(std::span<const std::byte> bytes, Encoding encoding, Frame& frame);
 
 }  // namespace kcdata::serial

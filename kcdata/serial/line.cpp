@@ -138,14 +138,14 @@ bool Line::take(std::byte byte) {
 void Line::decode(std::byte byte) {
     if (left_ != 0) {
         --left_;
-        put(byte, State::text, State::skip);
+        put(byte, Encoding::binary);
         return;
     }
     const bool zero_before = zero_next_;
     left_ = static_cast<std::uint8_t>(std::to_integer<unsigned>(byte) - 1);
     zero_next_ = byte != std::byte{0xff};
     if (zero_before)
-        put(zero, State::text, State::skip);
+        put(zero, Encoding::binary);
 }
 
 bool Line::decode_base64(std::byte byte) {
@@ -158,12 +158,13 @@ bool Line::decode_base64(std::byte byte) {
     bit_count_ = static_cast<std::uint8_t>(bit_count_ + 6);
     if (bit_count_ >= 8) {
         bit_count_ = static_cast<std::uint8_t>(bit_count_ - 8);
-        put(static_cast<std::byte>(bits_ >> bit_count_), State::after_text_frame, State::text_skip);
+        put(static_cast<std::byte>(bits_ >> bit_count_), Encoding::text);
     }
     return true;
 }
 
-void Line::put(std::byte byte, State good, State bad) {
+void Line::put(std::byte byte, Encoding encoding) {
+    const State bad = encoding == Encoding::text ? State::text_skip : State::skip;
     bytes_[size_++] = byte;
     if (size_ < frame_header_size)
         return;
@@ -176,8 +177,8 @@ void Line::put(std::byte byte, State good, State bad) {
         return;
     // The length tells the end, so a lost delimiter behind the frame costs nothing.
     Frame frame;
-    if (left_ == 0 && parse_frame(bytes_.first(size_), frame)) {
-        state_ = good;
+    if (left_ == 0 && parse_frame(bytes_.first(size_), encoding, frame)) {
+        state_ = encoding == Encoding::text ? State::after_text_frame : State::text;
         handler_.frame(frame);
     } else {
         state_ = bad;

@@ -61,8 +61,8 @@ class Line {
     void decode(std::byte byte);
     bool decode_base64(std::byte byte);
     void begin(State state, std::uint64_t position);
-    /// Adds a byte to the frame; what is wrong with it makes it `skip`.
-    void put(std::byte byte, State good, State bad);
+    /// Adds a byte to the frame; what is wrong with it is skipped.
+    void put(std::byte byte, Encoding encoding);
     void end_damage(std::uint64_t end, State next);
 
     LineHandler& handler_;

@@ -18,7 +18,8 @@
 /// random and opens with Operation::hello, and a sequence number, which grows by one with each new
 /// request of the session. A request that comes again (the same session and sequence) gets the
 /// answer the first one got and is not carried out again: at most once, however often the host has
-/// to ask. Operation::read stands outside of that: it changes nothing and may be repeated as it is.
+/// to ask. All that is sent to a session is encoded as its last request was. Operation::read stands
+/// outside of that: it changes nothing and may be repeated as it is.
 ///
 /// What is too long for one frame is an *object*: a capture, or a long answer. An answer describes
 /// it, and the host pulls it in ranges of bytes (see ReadRequest); what the line lost is pulled
@@ -51,10 +52,7 @@ const char* operation_name(Operation operation);
 
 struct HelloRequest {
     std::uint32_t version = protocol_version;
-    Encoding encoding = Encoding::binary;  ///< of all that is sent to this session
-    std::array<std::uint8_t, 3> reserved{};
 };
-static_assert(sizeof(HelloRequest) == 8);
 
 struct HelloAnswer {
     std::uint32_t version = protocol_version;

@@ -57,20 +57,21 @@ class TargetCommands {
 /// came; send_next() if it owes; tick().
 ///
 /// The rate of the line: after the answer to Operation::baud_rate the line changes over. If no
-/// valid frame comes within trial_time then, or within silence_time later on, it goes back to the
-/// rate it had at first, where a host that starts anew looks for it.
+/// valid frame comes within trial_time then, it goes back to the rate before; and if none comes
+/// within silence_time later on, to the rate it had at first, where a host that starts anew looks
+/// for it.
 class Target final : private LineHandler {
   public:
     static constexpr std::uint64_t trial_time = 2'000'000;
-    static constexpr std::uint64_t silence_time = 10'000'000;
+    static constexpr std::uint64_t silence_time = 6'000'000;
 
     struct Options {
         std::uint32_t boot = 0;           ///< something else at each start
         std::uint32_t baud_rate = 0;      ///< of the line now
         std::uint32_t max_baud_rate = 0;  ///< what the UART's clock allows
     };
-    /// `commands` and `sink` outlive this. Each frame is written to `sink` in one call of write()
-    /// or more, and ends with a call of end_frame().
+    /// `commands` and `sink` outlive this. Each frame is written to `sink` in any number of calls
+    /// of write(), and ends with one of end_frame(). What the sink refuses is lost, as on the line.
     Target(TargetCommands& commands, ByteSink& sink, const Options& options);
 
     /// Takes bytes of the line: carries out requests and writes the answers.
@@ -93,11 +94,12 @@ class Target final : private LineHandler {
 
     struct Session {
         std::uint32_t id = 0;
-        std::uint32_t sequence = 0;  ///< of the last request; 0: none yet
-        Encoding encoding = Encoding::binary;
-        std::uint32_t granted = 0;  ///< number of the last range taken
-        std::uint64_t used = 0;     ///< the oldest one makes room
-        MessageBuffer answer{};     ///< to the last request
+        std::uint32_t sequence = 0;            ///< of the last request; 0: none yet
+        Encoding encoding = Encoding::binary;  ///< of its last request
+        std::uint32_t granted = 0;             ///< number of the last range taken
+        std::uint64_t used = 0;                ///< the oldest one makes room
+        Operation operation{};                 ///< of the last request
+        MessageBuffer answer{};                ///< to it
     };
     struct Owed {
         Range range;
@@ -110,16 +112,24 @@ class Target final : private LineHandler {
 
     Session* find_session(std::uint32_t id);
     Session& open_session(std::uint32_t id);
-    void hello(const Request& request);
+    void hello(const Request& request, Encoding encoding);
     void read(Session& session, const Request& request);
-    void execute(Session& session, const Request& request);
-    void refuse(const RequestHead& head, kern_return error, Encoding encoding);
+    void command(Session& session, const Request& request);
+    /// What the answer to a command says; its body is appended to `body`.
+    kern_return execute(const Request& request, MessageBuffer& body);
+    void change_baud_rate(std::uint32_t baud_rate);
+    void set_answer(Session& session, AnswerState state, kern_return result,
+                    std::span<const std::byte> body);
     void send_answer(const Session& session);
+    /// Says why a request outside of the sequence is not done.
+    void refuse(const RequestHead& head, Encoding encoding, kern_return result);
+    void forget_owed();
 
     TargetCommands& commands_;
     ByteSink& sink_;
     Options options_;
     std::uint32_t baud_rate_;
+    std::uint32_t fallback_baud_rate_;
     std::uint64_t now_ = 0;
     std::optional<std::uint64_t> deadline_{};
     std::array<Session, max_sessions> sessions_{};

@@ -92,7 +92,7 @@ std::string text_of(const std::vector<std::byte>& bytes) {
 
 bool taken(std::span<const std::byte> bytes, DataFrame& data) {
     Frame frame;
-    return parse_frame(bytes, frame) && parse_data_frame(frame, data);
+    return parse_frame(bytes, Encoding::binary, frame) && parse_data_frame(frame, data);
 }
 
 }  // namespace
@@ -214,14 +214,14 @@ TEST_CASE("a frame with any bit flipped or any byte missing is not taken") {
     const std::vector<std::byte> bytes = by_hand(
         {.kind = FrameKind::data, .object = 9, .offset = 40, .total = 99, .payload = payload});
     Frame frame;
-    REQUIRE(parse_frame(bytes, frame));
+    REQUIRE(parse_frame(bytes, Encoding::binary, frame));
     for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
         std::vector<std::byte> flipped = bytes;
         flipped[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
-        REQUIRE_FALSE(parse_frame(flipped, frame));
+        REQUIRE_FALSE(parse_frame(flipped, Encoding::binary, frame));
     }
     for (std::size_t size = 0; size < bytes.size(); ++size)
-        REQUIRE_FALSE(parse_frame(std::span(bytes).first(size), frame));
+        REQUIRE_FALSE(parse_frame(std::span(bytes).first(size), Encoding::binary, frame));
 }
 
 TEST_CASE("a sender cuts a capture into frames and says when it is done") {
