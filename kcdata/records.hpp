@@ -400,6 +400,7 @@ inline constexpr std::uint32_t SS_TH_RUN = 0x04;
 inline constexpr std::uint32_t SS_TH_UNINT = 0x08;
 inline constexpr std::uint32_t SS_TH_TERMINATE = 0x10;
 inline constexpr std::uint32_t SS_TH_TERMINATE2 = 0x20;
+inline constexpr std::uint32_t SS_TH_WAIT_REPORT = 0x40;
 inline constexpr std::uint32_t SS_TH_IDLE = 0x80;
 
 }  // namespace kcdata

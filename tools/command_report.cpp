@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "tools/kernel_symbols.hpp"
 #include "tools/report.hpp"
 #include "tools/snapshot.hpp"
+#include "tools/snapshot_text.hpp"
 
 namespace tools {
 
@@ -28,6 +30,7 @@ struct Options {
     InputOptions input{};
     KernelSymbols symbols{};
     std::string format = "text";
+    std::optional<unsigned> buffer{};
     std::string color = "auto";
     ReportOptions report{};
 };
@@ -65,8 +68,15 @@ int report_file(Options& options) {
         return report_failure(*failure);
     options.report.color = wants_color(options.color);
 
+    if (options.buffer && *options.buffer > input.buffers().size()) {
+        say("{} holds {}, there is no buffer {}", options.input.file,
+            plural(input.buffers().size(), "buffer"), *options.buffer);
+        return exit_usage;
+    }
     std::vector<ExportedCapture> captures;
     for (std::size_t i = 0; i < input.buffers().size(); ++i) {
+        if (options.buffer && *options.buffer != i + 1)
+            continue;
         ExportedCapture& capture = captures.emplace_back();
         capture.place = options.input.place(input, i);
         capture.buffer = input.buffers()[i].bytes;
@@ -77,7 +87,13 @@ int report_file(Options& options) {
     }
 
     FileSink sink(stdout);
-    if (const ExportFormat* const format = find_export_format(options.format))
+    const ExportFormat* const format = find_export_format(options.format);
+    if (format != nullptr && format->single && captures.size() > 1) {
+        say("{} holds {} captures, a file of the format {} one: choose it with --buffer",
+            options.input.file, captures.size(), format->name);
+        return exit_usage;
+    }
+    if (format != nullptr)
         format->write(captures, sink);
     else
         for (const ExportedCapture& capture : captures) {
@@ -110,6 +126,8 @@ void add_report_command(CommandLine& line) {
     verb.option("--format", "FORMAT", options->format, "What to write; see below")
         .one_of(formats)
         .show_default();
+    verb.option("--buffer", "N", options->buffer, "Only the N-th capture of the file [all]")
+        .range(1, UINT_MAX);
     verb.flag("--brief", options->report.brief, "One line a thread, without stacks");
     verb.flag("--addresses", options->report.addresses, "Show the address of each frame");
     verb.option("--color", "WHEN", options->color, "auto, always or never")

@@ -1,5 +1,7 @@
 #include "tools/images.hpp"
 
+#include <iterator>
+
 #include "kcdata/records.hpp"
 
 namespace tools {
@@ -17,7 +19,9 @@ Images::Images(const Snapshot& snapshot) : snapshot_(snapshot) {
         Map& map = tasks_.emplace_back();
         if (task.pid == 0) {
             for (const LoadInfo& info : task.images)
-                add(kernel_, known, Kind::kernel, info);
+                add(kernel_, known, Kind::kernel_extension, info);
+            for (const LoadInfo& info : task.text_exec_images)
+                add(kernel_, known, Kind::kernel_text_exec, info);
             continue;
         }
         for (const LoadInfo& info : task.images)
@@ -31,11 +35,17 @@ Images::Images(const Snapshot& snapshot) : snapshot_(snapshot) {
     }
 }
 
-std::optional<std::size_t> Images::find(const Map& map, std::uint64_t address) {
-    auto next = map.upper_bound(address);
+std::optional<std::size_t> Images::find(const Map& map, std::uint64_t address) const {
+    // Where a capture does not tell the base of the shared cache, its addresses are in none of the
+    // images below. Caches and kernels are larger.
+    constexpr std::uint64_t largest_image = 1 << 28;
+    const auto next = map.upper_bound(address);
     if (next == map.begin())
         return std::nullopt;
-    return (--next)->second;
+    const auto& [begin, index] = *std::prev(next);
+    const Kind kind = all_[index].kind;
+    const bool small = kind == Kind::process || kind == Kind::shared_cache_image;
+    return small && address - begin >= largest_image ? std::nullopt : std::optional(index);
 }
 
 void Images::add(Map& map, Known& known, Kind kind, const LoadInfo& info) {

@@ -13,14 +13,17 @@
 namespace tools {
 
 /// The images of a capture, each once, and which of them an address lies in: the one that begins
-/// nearest below, as captures do not tell sizes. The Snapshot lives longer.
+/// nearest below, as captures do not tell sizes; none if that is a lot further below than images
+/// are large. The Snapshot lives longer.
 class Images {
   public:
     enum class Kind : std::uint8_t {
         process,             ///< a program, or a library outside of shared caches
         shared_cache,        ///< a shared cache as a whole
         shared_cache_image,  ///< an image in the system's shared cache
-        kernel,              ///< the kernel or one of its extensions
+        kernel,              ///< the kernel, with what is linked to it
+        kernel_extension,    ///< an extension, or the kernel where it is one image of several
+        kernel_text_exec,    ///< the code of one of these
     };
     struct Image {
         Kind kind = Kind::process;
@@ -44,7 +47,7 @@ class Images {
     using Map = std::map<std::uint64_t, std::size_t>;
     using Known = std::map<std::pair<std::uint64_t, std::array<std::uint8_t, 16>>, std::size_t>;
 
-    static std::optional<std::size_t> find(const Map& map, std::uint64_t address);
+    std::optional<std::size_t> find(const Map& map, std::uint64_t address) const;
     void add(Map& map, Known& known, Kind kind, const LoadInfo& info);
 
     const Snapshot& snapshot_;

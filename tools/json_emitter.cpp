@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "tools/utf8.hpp"
 
@@ -163,6 +164,17 @@ void JsonEmitter::value(std::int64_t number) {
         magnitude = -magnitude;
     }
     position_ = put_number(out, magnitude);
+}
+
+void JsonEmitter::value(double number) {
+    before_value();
+    if (!std::isfinite(number)) {
+        put("null");
+        return;
+    }
+    constexpr std::size_t longest = 32;
+    char* const out = room(longest);
+    position_ = std::to_chars(out, out + longest, number).ptr;
 }
 
 void JsonEmitter::value(std::string_view text) {

@@ -36,6 +36,8 @@ class JsonEmitter {
     void key_text(std::string_view quoted);
     void value(std::uint64_t number);
     void value(std::int64_t number);
+    /// Shortest digits that read back as it; null if it is not finite.
+    void value(double number);
     void value(std::string_view text);
     void boolean(bool truth);
     /// "0x..." in a string: lower case, no leading zeros.

@@ -1,6 +1,5 @@
 #include "tools/report.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -115,8 +114,7 @@ class Report {
         // A machine whose clock was not set counts from the beginning of 1970.
         constexpr std::uint64_t clock_was_set = 1'000'000'000'000'000;
         if (s.usecs_since_epoch && *s.usecs_since_epoch >= clock_was_set) {
-            const auto seconds = static_cast<std::time_t>(*s.usecs_since_epoch / 1'000'000);
-            text = fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06} UTC", fmt::gmtime(seconds),
+            text = fmt::format("{}.{:06} UTC", utc_text(*s.usecs_since_epoch / 1'000'000),
                                *s.usecs_since_epoch % 1'000'000);
         } else if (s.usecs_since_epoch) {
             text = "at an unknown date (the clock was not set)";

@@ -58,6 +58,7 @@ class SnapshotReader {
             if (!reader.resume())
                 break;
         }
+        finish();
         return std::move(snapshot_);
     }
 
@@ -92,6 +93,12 @@ class SnapshotReader {
             case ItemKind::end:
                 break;
         }
+    }
+
+    /// What follows from several records.
+    void finish() {
+        for (LoadInfo& image : snapshot_.shared_cache_images)
+            image.address += shared_cache_slide_;
     }
 
     void check_magic(const Item& item) {
@@ -176,6 +183,10 @@ class SnapshotReader {
             }
             case kcdata::STACKSHOT_KCTYPE_SHAREDCACHE_LOADINFO:
                 s.shared_cache = shared_cache(payload);
+                shared_cache_slide_ = load<std::uint64_t>(payload).value_or(0);
+                break;
+            case kcdata::STACKSHOT_KCTYPE_DELTA_SINCE_TIMESTAMP:
+                s.delta_since = load<std::uint64_t>(payload);
                 break;
             case kcdata::STACKSHOT_KCTYPE_LATENCY_INFO:
                 s.latency = load_record<kcdata::stackshot_latency_collection_v2>(payload);
@@ -212,13 +223,24 @@ class SnapshotReader {
 
     /// A shared cache where it is mapped. Its record begins with the slide; older ones tell no
     /// more.
-    static std::optional<LoadInfo> shared_cache(Payload payload) {
-        constexpr std::size_t slid_base_offset = 24;
+    std::optional<LoadInfo> shared_cache(Payload payload) const {
+        constexpr std::size_t slid_base_offset = 24, slid_first_mapping_offset = 32;
         auto info = load_info<std::uint64_t>(payload);
         const auto base = load<std::uint64_t>(payload, slid_base_offset);
         if (!info || !base || *base == 0)
             return std::nullopt;
+        const std::uint64_t slide = info->address;
         info->address = *base;
+        // Before there was the second of them, the first was wrong on x86-64 (after XNU's
+        // tools/lldbmacros/kcdata.py).
+        constexpr std::uint64_t wrong_base = 0x7fff00000000, right_base = 0x7fff20000000;
+        const std::uint64_t first =
+            load<std::uint64_t>(payload, slid_first_mapping_offset).value_or(0);
+        if (first >= *base)
+            info->address = first;
+        else if (*base - slide == wrong_base && snapshot_.page_size == 4096u &&
+                 snapshot_.os_version.value_or("").find("X86_64") != std::string::npos)
+            info->address = right_base + slide;
         return info;
     }
 
@@ -261,6 +283,7 @@ class SnapshotReader {
         }
         if (item.type == kcdata::STACKSHOT_KCTYPE_TASK_SNAPSHOT) {
             using Record = kcdata::task_snapshot_v2;
+            task.record = load<Record>(payload);
             task.ss_flags = load<std::uint64_t>(payload, offsetof(Record, ts_ss_flags));
             task.pid = load<std::int32_t>(payload, offsetof(Record, ts_pid));
             task.name = text(payload, offsetof(Record, ts_p_comm));
@@ -330,10 +353,12 @@ class SnapshotReader {
         } else if (type == kcdata::KCDATA_TYPE_LIBRARY_LOADINFO) {
             if (const auto info = load_info<std::uint32_t>(payload))
                 task.images.push_back(*info);
-        } else if (type == kcdata::KCDATA_TYPE_LIBRARY_LOADINFO64 ||
-                   type == kcdata::STACKSHOT_KCTYPE_LOADINFO64_TEXT_EXEC) {
+        } else if (type == kcdata::KCDATA_TYPE_LIBRARY_LOADINFO64) {
             if (const auto info = load_info<std::uint64_t>(payload))
                 task.images.push_back(*info);
+        } else if (type == kcdata::STACKSHOT_KCTYPE_LOADINFO64_TEXT_EXEC) {
+            if (const auto info = load_info<std::uint64_t>(payload))
+                task.text_exec_images.push_back(*info);
         } else if (type == kcdata::STACKSHOT_KCTYPE_THREAD_DELTA_SNAPSHOT) {
             using Record = kcdata::thread_delta_snapshot_v3;
             const auto id = load<std::uint64_t>(payload, offsetof(Record, tds_thread_id));
@@ -374,6 +399,9 @@ class SnapshotReader {
         if (item.type == kcdata::STACKSHOT_KCTYPE_THREAD_SNAPSHOT) {
             using Record = kcdata::thread_snapshot_v4;
             thread.wait_event = load<std::uint64_t>(payload, offsetof(Record, ths_wait_event));
+            thread.continuation = load<std::uint64_t>(payload, offsetof(Record, ths_continuation));
+            thread.effective_qos = load<std::uint8_t>(payload, offsetof(Record, ths_eqos));
+            thread.requested_qos = load<std::uint8_t>(payload, offsetof(Record, ths_rqos));
             thread.user_time = load<std::uint64_t>(payload, offsetof(Record, ths_user_time));
             thread.system_time = load<std::uint64_t>(payload, offsetof(Record, ths_sys_time));
             thread.ss_flags = load<std::uint64_t>(payload, offsetof(Record, ths_ss_flags));
@@ -433,6 +461,7 @@ class SnapshotReader {
     }
 
     Snapshot snapshot_{};
+    std::uint64_t shared_cache_slide_ = 0;
     std::vector<Place> places_{};
 };
 

@@ -31,6 +31,9 @@ struct ThreadSnapshot {
     std::optional<std::uint64_t> runnable_usec{};
     std::optional<std::uint64_t> user_time{};
     std::optional<std::uint64_t> system_time{};
+    std::optional<std::uint64_t> continuation{};  ///< 0: none
+    std::optional<std::uint8_t> effective_qos{};
+    std::optional<std::uint8_t> requested_qos{};
     std::string dispatch_queue_label{};  ///< empty: none
     /// The CPU it is on, or was on last.
     std::optional<std::uint32_t> last_processor{};
@@ -41,6 +44,8 @@ struct ThreadSnapshot {
     std::optional<std::vector<std::uint64_t>> user_stack{};
     /// How long the parts of its record took.
     std::optional<kcdata::stackshot_latency_thread> latency{};
+    /// From the capture that a delta stackshot goes on from: it has not run since.
+    bool unchanged = false;
 
     bool has(std::uint64_t flag) const { return (ss_flags.value_or(0) & flag) != 0; }
 };
@@ -89,6 +94,9 @@ struct TaskSnapshot {
     bool unchanged = false;
     std::optional<std::uint64_t> user_time_in_terminated_threads{};
     std::optional<std::uint64_t> system_time_in_terminated_threads{};
+    /// The record as it stands; of a task that is replaced or torn down, or unchanged, there is
+    /// none.
+    std::optional<kcdata::task_snapshot_v2> record{};
     std::vector<ThreadSnapshot> threads{};
     /// Of a delta stackshot: threads that have not run since; without name, times and stack.
     std::vector<ThreadSnapshot> unchanged_threads{};
@@ -98,6 +106,8 @@ struct TaskSnapshot {
     std::vector<PortLabel> port_labels{};
     /// In its memory; of the kernel task: the kernel and its extensions.
     std::vector<LoadInfo> images{};
+    /// Of the kernel task: where the code of the kernel and its extensions is.
+    std::vector<LoadInfo> text_exec_images{};
     /// Its own shared cache, if that is not the system's.
     std::optional<LoadInfo> shared_cache{};
     std::optional<kcdata::stackshot_latency_task> latency{};
@@ -117,6 +127,8 @@ struct MemoryStatistics {
 struct Snapshot {
     /// Threads and tasks that have not run since another capture are told of only in part.
     bool delta = false;
+    /// Of a delta: the absolute time since when they have not.
+    std::optional<std::uint64_t> delta_since{};
     std::optional<std::string> os_version{};
     std::optional<std::string> os_build_version{};
     std::optional<std::string> boot_args{};

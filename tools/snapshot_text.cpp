@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <ctime>
 #include <iterator>
 
 #include "tools/printable.hpp"
@@ -35,6 +36,16 @@ std::string time_text(std::optional<double> nanoseconds) {
             return fmt::format("{:.{}f} {}", value, value < 10 ? 3 : value < 100 ? 2 : 1, name);
         }
     return fmt::format("{:.0f} ns", *nanoseconds);
+}
+
+std::string utc_text(std::uint64_t seconds) {
+    const auto time = static_cast<std::time_t>(seconds);
+    std::tm parts{};
+    // A year that does not fit into an int.
+    if (gmtime_r(&time, &parts) == nullptr)
+        return "unknown";
+    char text[64];
+    return {text, std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts)};
 }
 
 std::string hexadecimal(std::span<const std::uint8_t> bytes) {

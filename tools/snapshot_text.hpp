@@ -21,6 +21,8 @@ std::string thread_title(const ThreadSnapshot& thread);
 std::string plural(std::uint64_t count, std::string_view what);
 /// A span of time in the unit that suits it, to about four digits; "unknown".
 std::string time_text(std::optional<double> nanoseconds);
+/// "2023-11-14 22:13:20" of seconds since 1970.
+std::string utc_text(std::uint64_t seconds);
 /// `bytes` as lowercase hexadecimal digits.
 std::string hexadecimal(std::span<const std::uint8_t> bytes);
 /// 01234567-89ab-cdef-0123-456789abcdef

@@ -33,6 +33,8 @@ struct ExportFormat {
     const char* name;
     const char* summary;
     Exporter write;
+    /// A file of it holds one capture.
+    bool single = false;
 };
 std::span<const ExportFormat> export_formats();
 /// nullptr: there is none of that name.
@@ -40,5 +42,8 @@ const ExportFormat* find_export_format(const std::string& name);
 
 // One file of this folder each.
 void write_folded(std::span<const ExportedCapture> captures, TextSink& sink);
+void write_speedscope(std::span<const ExportedCapture> captures, TextSink& sink);
+void write_perfetto(std::span<const ExportedCapture> captures, TextSink& sink);
+void write_ips(std::span<const ExportedCapture> captures, TextSink& sink);
 
 }  // namespace tools

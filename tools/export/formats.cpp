@@ -8,6 +8,11 @@ namespace {
 
 constexpr ExportFormat formats[] = {
     {"folded", "a line for each stack with its count, for flame graphs", write_folded},
+    {"speedscope", "a profile of all threads and one of each, for speedscope.app",
+     write_speedscope},
+    {"perfetto", "Chrome's trace events, for ui.perfetto.dev: CPUs collecting, stacks, waits",
+     write_perfetto},
+    {"ips", "Apple's stackshot report (bug type 288), of one capture", write_ips, true},
 };
 
 }  // namespace
