@@ -9,13 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "tools/capture_list.hpp"
 #include "tools/commands.hpp"
-#include "tools/export/export.hpp"
-#include "tools/input.hpp"
-#include "tools/kernel_symbols.hpp"
 #include "tools/report.hpp"
-#include "tools/snapshot.hpp"
-#include "tools/snapshot_text.hpp"
 
 namespace tools {
 
@@ -49,68 +45,31 @@ bool wants_color(const std::string& choice) {
     return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
 }
 
-int status_of(const ExportedCapture& capture) {
-    for (const std::string& problem : capture.snapshot.problems)
-        say("{}: {}", capture.place, problem);
-    if (capture.snapshot.problems.empty())
-        return exit_complete;
-    return capture.snapshot.tasks.empty() ? exit_failure : exit_damaged;
-}
-
 int report_file(Options& options) {
-    const auto opened = options.input.open();
-    if (!opened.ok())
-        return report_failure(opened.failure());
-    const Input& input = opened.value();
-    for (const std::string& text : input.problems())
-        say("{}: {}", options.input.file, text);
     if (const auto failure = options.symbols.open())
         return report_failure(*failure);
-    options.report.color = wants_color(options.color);
-
-    if (options.buffer && *options.buffer > input.buffers().size()) {
-        say("{} holds {}, there is no buffer {}", options.input.file,
-            plural(input.buffers().size(), "buffer"), *options.buffer);
-        return exit_usage;
-    }
-    std::vector<ExportedCapture> captures;
-    for (std::size_t i = 0; i < input.buffers().size(); ++i) {
-        if (options.buffer && *options.buffer != i + 1)
-            continue;
-        ExportedCapture& capture = captures.emplace_back();
-        capture.place = options.input.place(input, i);
-        capture.buffer = input.buffers()[i].bytes;
-        capture.snapshot = read_snapshot(capture.buffer);
-        capture.symbols = options.symbols.of(capture.snapshot, capture.place);
-        if (capture.symbols != nullptr)
-            capture.symbols_from = options.symbols.file();
-    }
+    CaptureList list(options.symbols);
+    if (const auto failure = list.add(options.input, options.buffer))
+        return report_failure(*failure);
+    const auto& captures = list.captures();
 
     FileSink sink(stdout);
     const ExportFormat* const format = find_export_format(options.format);
     if (format != nullptr && format->single && captures.size() > 1) {
-        say("{} holds {} captures, a file of the format {} one: choose it with --buffer",
+        say("{} holds {} captures, and a file of the format {} one: choose it with --buffer",
             options.input.file, captures.size(), format->name);
         return exit_usage;
     }
-    if (format != nullptr)
+    if (format != nullptr) {
         format->write(captures, sink);
-    else
-        for (const ExportedCapture& capture : captures) {
-            options.report.symbols_from = capture.symbols_from;
-            sink.write(report(capture.snapshot, capture.symbols, options.report));
-        }
-
-    std::optional<int> status;
-    for (const ExportedCapture& capture : captures) {
-        const int next = status_of(capture);
-        status = !status || status == next ? next : static_cast<int>(exit_damaged);
+        return list.status();
     }
-    if (!input.problems().empty() && status == exit_complete)
-        status = exit_damaged;
-    if (options.symbols.wrong() && status == exit_complete)
-        status = exit_wrong_symbols;
-    return status.value_or(exit_failure);
+    options.report.color = wants_color(options.color);
+    for (const ExportedCapture& capture : captures) {
+        options.report.symbols_from = capture.symbols_from;
+        sink.write(report(capture.snapshot, capture.symbols, options.report));
+    }
+    return list.status();
 }
 
 }  // namespace

@@ -269,6 +269,44 @@ TEST_CASE("the buffers of a file are documents or lines one behind the other") {
     CHECK(holds(run(folder, "decode --max-size 1K a").err, "--max-size"));
 }
 
+TEST_CASE("report writes every format, of all captures of a file; of ips only one") {
+    const TemporaryFolder folder;
+    const Bytes one = tools_test::small_capture();
+    Bytes two = one;
+    two.insert(two.end(), one.begin(), one.end());
+    write_bytes(folder / "two", two);
+    const Outcome folded = run(folder, "report two --format folded");
+    CHECK(folded.status == 0);
+    CHECK(holds(folded.out, "worker [42];thread 13 \"new\";0x0000000000002000 2\n"));
+    const auto profile = nlohmann::json::parse(run(folder, "report two --format speedscope").out);
+    CHECK(profile["profiles"].size() == 1 + 8);
+    CHECK(profile["profiles"][0]["samples"].size() == 2 * 8);
+    CHECK(nlohmann::json::parse(run(folder, "report two --format perfetto").out)
+              .contains("traceEvents"));
+    const Outcome refused = run(folder, "report two --format ips");
+    CHECK(refused.status == 2);
+    CHECK(refused.out.empty());
+    CHECK(holds(refused.err, "two holds 2 captures"));
+    const Outcome second = run(folder, "report two --format ips --buffer 2");
+    CHECK(second.status == 0);
+    CHECK(second.out.starts_with(R"({"bug_type":288,)"));
+    CHECK(run(folder, "report two --buffer 3").status == 2);
+}
+
+TEST_CASE("a damaged capture is exported as far as it goes, and ends with 3") {
+    const TemporaryFolder folder;
+    Bytes bytes = tools_test::small_capture();
+    bytes.resize(bytes.size() / 2);
+    write_bytes(folder / "cut", bytes);
+    for (const char* format : {"folded", "speedscope", "perfetto", "ips"}) {
+        INFO(format);
+        const Outcome outcome = run(folder, std::string("report cut --format ") + format);
+        CHECK(outcome.status == 3);
+        CHECK(holds(outcome.out, "idle #0"));
+        CHECK(holds(outcome.err, "cut: offset 0x"));
+    }
+}
+
 TEST_CASE("symbols of another build are not used, and the status is 5") {
     const TemporaryFolder folder;
     write_bytes(folder / "a.kcdata", tools_test::small_capture());

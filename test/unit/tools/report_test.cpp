@@ -1,47 +1,16 @@
 #include "tools/report.hpp"
 
 #include <catch2/catch_test_macros.hpp>
-#include <map>
 
 #include "captures.hpp"
+#include "fake_symbolizer.hpp"
 #include "kcdata/stackshot_flags.hpp"
 #include "tools/kernel_symbols.hpp"
 
 using namespace tools;
+using tools_test::FakeSymbolizer;
 
 namespace {
-
-/// Knows the addresses of small_capture().
-class FakeSymbolizer final : public Symbolizer {
-  public:
-    const std::vector<SourceFrame>& frames(std::uint64_t address) override {
-        static const std::vector<SourceFrame> none;
-        const auto found = known.find(address);
-        return found != known.end() ? found->second : none;
-    }
-    std::optional<Symbol> symbol(std::uint64_t address) override {
-        if (address == 0x2000)
-            return Symbol{"start", 0, true};
-        if (address == 0x4000)
-            return Symbol{"kernel::sleep_until", 0, true};
-        if (address == 0xffff0000000a0010)
-            return Symbol{"kernel::(anonymous namespace)::queue", 0x10, false};
-        return std::nullopt;
-    }
-    const std::vector<std::uint8_t>& build_id() const override { return id; }
-
-    std::map<std::uint64_t, std::vector<SourceFrame>> known{
-        {0x1000,
-         {{"kernel::leaf", "kernel/leaf.cpp", 3, true}, {"kernel::spin", "kernel/a.cpp", 7}}},
-        {0x1008, {{"kernel::spin", "kernel/a.cpp", 8}}},
-        {0x2000, {{"thread_start", "kernel/start.S", 1}}},
-        {0x2003, {{"kernel::(anonymous namespace)::thread_main", "kernel/thread.cpp", 20}}},
-        {0x3003, {{"kernel::block", "kernel/wait.cpp", 99}}},
-        {0x5003, {{"exception_entry", "vectors.S", 5}}},
-    };
-    std::vector<std::uint8_t> id{std::begin(tools_test::small_capture_uuid),
-                                 std::end(tools_test::small_capture_uuid)};
-};
 
 Snapshot small_snapshot() {
     return read_snapshot(tools_test::small_capture());

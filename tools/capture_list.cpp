@@ -1,0 +1,58 @@
+#include "tools/capture_list.hpp"
+
+#include <utility>
+
+#include "tools/delta.hpp"
+#include "tools/snapshot_text.hpp"
+
+namespace tools {
+
+std::optional<Failure> CaptureList::add(const InputOptions& file, std::optional<unsigned> only) {
+    auto opened = file.open();
+    if (!opened.ok())
+        return opened.failure();
+    const Input& input = inputs_.emplace_back(std::move(opened.value()));
+    for (const std::string& text : input.problems())
+        say("{}: {}", file.file, text);
+    damaged_ |= !input.problems().empty();
+    const std::size_t count = input.buffers().size();
+    if (only && *only > count)
+        return Failure{fmt::format("{} has {}: there is no number {}", file.file,
+                                   plural(count, "buffer"), *only),
+                       exit_usage};
+    for (std::size_t i = 0; i < count; ++i)
+        if (!only || *only == i + 1)
+            add(file.place(input, i), input.buffers()[i].bytes);
+    return std::nullopt;
+}
+
+void CaptureList::add(const std::string& place, std::span<const std::byte> buffer) {
+    ExportedCapture capture{.place = place, .buffer = buffer, .snapshot = read_snapshot(buffer)};
+    Snapshot& snapshot = capture.snapshot;
+    for (const std::string& problem : snapshot.problems)
+        say("{}: {}", place, problem);
+    damaged_ |= !snapshot.problems.empty();
+    salvaged_ |= snapshot.problems.empty() || !snapshot.tasks.empty();
+    if (snapshot.delta && captures_.empty())
+        say("{}: a delta without the capture before it: of what has not run since, there is no "
+            "stack",
+            place);
+    else if (snapshot.delta)
+        if (const std::string problem = complete_delta(snapshot, captures_.back().snapshot);
+            !problem.empty())
+            say("{}: {}", place, problem);
+    capture.symbols = symbols_.of(snapshot, place);
+    if (capture.symbols != nullptr)
+        capture.symbols_from = symbols_.file();
+    captures_.push_back(std::move(capture));
+}
+
+ExitStatus CaptureList::status() const {
+    if (!salvaged_)
+        return exit_failure;
+    if (damaged_)
+        return exit_damaged;
+    return symbols_.wrong() ? exit_wrong_symbols : exit_complete;
+}
+
+}  // namespace tools
