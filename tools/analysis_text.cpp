@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <span>
 
+#include "tools/append.hpp"
 #include "tools/wait_text.hpp"
 
 namespace tools {
@@ -41,7 +41,7 @@ class Text {
   private:
     template <typename... Arguments>
     void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-        fmt::format_to(std::back_inserter(out_), format, std::forward<Arguments>(arguments)...);
+        append(out_, format, std::forward<Arguments>(arguments)...);
     }
 
     /// Calls show(element) for as many as are shown, and counts the rest.

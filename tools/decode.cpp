@@ -1,6 +1,6 @@
 #include "tools/decode.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
@@ -11,6 +11,7 @@
 #include "kcdata/format.hpp"
 #include "kcdata/reader.hpp"
 #include "kcdata/types.hpp"
+#include "tools/append.hpp"
 #include "tools/field_value.hpp"
 #include "tools/item_layout.hpp"
 #include "tools/utf8.hpp"
@@ -224,7 +225,7 @@ class Decoder {
         std::uint64_t id;
         std::string_view buffer;  ///< root key, if it is one
     };
-    using KeyText = fmt::basic_memory_buffer<char, 64>;
+    using KeyText = std::string;
 
     static const DecodePlan& plans_for(const DecodeOptions& options) {
         static const DecodePlan plans[] = {
@@ -573,7 +574,7 @@ class Decoder {
                                                   ? definition.field(0).key()
                                                   : definition.name().substr(0, Field::max_key);
                 text.clear();
-                fmt::format_to(fmt::appender(text), "typedef[{}]", utf8_text(name));
+                append(text, "typedef[{}]", utf8_text(name));
                 return {text.data(), text.size()};
             }
             case Shape::container:
@@ -582,8 +583,7 @@ class Decoder {
                 break;
         }
         text.clear();
-        fmt::format_to(fmt::appender(text), "Type_{:#x}",
-                       item.kind == ItemKind::array ? item.element_type : item.type);
+        append(text, "Type_{:#x}", item.kind == ItemKind::array ? item.element_type : item.type);
         return {text.data(), text.size()};
     }
     std::string_view key_of(const Scope& scope, const Sibling& sibling, KeyText& text) const {
@@ -1011,7 +1011,7 @@ class Decoder {
 
     void write_container(const Scope& scope, Group group) {
         const bool joined = options_.full && group.count > 1;
-        json_.key(fmt::to_string(children_[group.first].id));
+        json_.key(std::to_string(children_[group.first].id));
         if (joined)
             json_.begin_array();
         for (std::size_t i = 0; i < group.count; ++i) {

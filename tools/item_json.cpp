@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <optional>
 #include <vector>
 
 #include "kcdata/names.hpp"
 #include "kcdata/types.hpp"
+#include "tools/append.hpp"
 #include "tools/field_value.hpp"
 #include "tools/item_layout.hpp"
 #include "tools/utf8.hpp"
@@ -101,7 +101,7 @@ void append_string(std::string& out, std::string_view text) {
 }
 
 void append_type(std::string& out, std::uint32_t type) {
-    fmt::format_to(std::back_inserter(out), "\"{}\"", type_text(type));
+    append(out, "\"{}\"", type_text(type));
 }
 
 void append_number(std::string& out, FieldType type, std::uint64_t value,
@@ -122,9 +122,9 @@ void append_number(std::string& out, FieldType type, std::uint64_t value,
         }
     }
     if (kcdata::is_signed(type))
-        fmt::format_to(std::back_inserter(out), "{}", static_cast<std::int64_t>(value));
+        append(out, "{}", static_cast<std::int64_t>(value));
     else
-        fmt::format_to(std::back_inserter(out), "{}", value);
+        append(out, "{}", value);
 }
 
 /// A field, or as much of it as `bytes` holds: whole values, at least one.
@@ -233,7 +233,7 @@ void ItemJsonWriter::flush() {
 }
 
 void ItemJsonWriter::write_hex(std::string_view key, Payload bytes) {
-    fmt::format_to(std::back_inserter(text_), ",\"{}\":", key);
+    append(text_, ",\"{}\":", key);
     constexpr std::size_t piece = 1 << 15;
     if (bytes.size() <= piece) {
         append_hex(text_, bytes);
@@ -267,10 +267,10 @@ void ItemJsonWriter::write(const Stretch& stretch) {
     } else if (stretch.header.type == kcdata::KCDATA_TYPE_CONTAINER_BEGIN && stretch.sound()) {
         text_ += "{\"container\":";
         append_type(text_, static_cast<std::uint32_t>(load_value(FieldType::u32, stretch.payload)));
-        fmt::format_to(std::back_inserter(text_), ",\"id\":{}", stretch.header.flags);
+        append(text_, ",\"id\":{}", stretch.header.flags);
         write_padding(stretch);
     } else if (stretch.header.type == kcdata::KCDATA_TYPE_CONTAINER_END) {
-        fmt::format_to(std::back_inserter(text_), "{{\"container_end\":{}", stretch.header.flags);
+        append(text_, "{{\"container_end\":{}", stretch.header.flags);
         if (!stretch.data.empty())
             write_hex("hex", stretch.data);
     } else {
@@ -297,7 +297,7 @@ void ItemJsonWriter::write_bytes(const Stretch& stretch) {
         // A short run of zeros is part of what surrounds it.
         if (size >= bytes_in_line || size == rest.size()) {
             size = std::min(size, max_zeros);
-            fmt::format_to(std::back_inserter(text_), "{{\"zeros\":{}", size);
+            append(text_, "{{\"zeros\":{}", size);
         } else {
             size = std::min(rest.size(), bytes_in_line);
             append_hex(text_ += "{\"bytes\":", rest.first(size));
@@ -331,7 +331,7 @@ void ItemJsonWriter::write_array(const Stretch& stretch) {
     const std::span<const Field> fields = fields_of(array.element_type);
     const std::size_t made_size = fields_size(fields);
     if (array.count != 0 && array.element_size != made_size)
-        fmt::format_to(std::back_inserter(text_), ",\"element_size\":{}", array.element_size);
+        append(text_, ",\"element_size\":{}", array.element_size);
     text_ += ",\"elements\":[";
     const bool bare = fields.size() == 1 && fields[0].count == 1;
     for (std::size_t i = 0; i < array.count; ++i) {
@@ -363,7 +363,7 @@ void ItemJsonWriter::write_plain(const Stretch& stretch) {
     append_type(text_, type);
     const bool array = stretch.is_array();
     if (array || stretch.header.flags != writer_flags(type, stretch.padding().size()))
-        fmt::format_to(std::back_inserter(text_), ",\"flags\":\"{:#x}\"", stretch.header.flags);
+        append(text_, ",\"flags\":\"{:#x}\"", stretch.header.flags);
 
     const std::span<const Field> fields = fields_of(type);
     const std::size_t before = text_.size();
@@ -388,7 +388,7 @@ void ItemJsonWriter::write_plain(const Stretch& stretch) {
             write_hex("hex", payload);
         } else {
             if (told.made_size + tail.size() != payload.size())
-                fmt::format_to(std::back_inserter(text_), ",\"length\":{}", payload.size());
+                append(text_, ",\"length\":{}", payload.size());
             if (!tail.empty())
                 write_hex("tail", tail);
         }

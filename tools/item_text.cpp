@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "kcdata/names.hpp"
 #include "kcdata/types.hpp"
+#include "tools/append.hpp"
 #include "tools/field_value.hpp"
 #include "tools/item_layout.hpp"
 #include "tools/printable.hpp"
@@ -36,11 +36,10 @@ std::string names_text(const kcdata::ValueNames* names, std::uint64_t value) {
             text += text.empty() ? "  " : " | ";
             text += name.name;
             if (part != name.value)
-                fmt::format_to(std::back_inserter(text), "={:#x}", part);
+                append(text, "={:#x}", part);
         });
     if (rest != 0)
-        fmt::format_to(std::back_inserter(text), "{}{:#x} has no name", text.empty() ? "  " : " | ",
-                       rest);
+        append(text, "{}{:#x} has no name", text.empty() ? "  " : " | ", rest);
     return text;
 }
 
@@ -53,7 +52,7 @@ std::string number_text(FieldType type, std::uint64_t value) {
 std::string hex_text(std::span<const std::byte> bytes) {
     std::string text;
     for (const std::byte byte : bytes)
-        fmt::format_to(std::back_inserter(text), "{:02x}", std::to_integer<unsigned>(byte));
+        append(text, "{:02x}", std::to_integer<unsigned>(byte));
     return text;
 }
 
@@ -83,7 +82,7 @@ std::string value_text(const Field& field, std::span<const std::byte> bytes,
 }  // namespace
 
 void ItemTextWriter::line(std::size_t offset, std::string_view text) {
-    fmt::format_to(std::back_inserter(text_), "{:08x}  ", base_ + offset);
+    append(text_, "{:08x}  ", base_ + offset);
     text_.append(2 * std::min(level_, deepest_indent), ' ');
     text_ += text;
     text_ += '\n';
@@ -145,25 +144,24 @@ void ItemTextWriter::item(const Stretch& stretch) {
     const kcdata::ItemHeader& header = stretch.header;
     const std::size_t data_offset = stretch.offset + sizeof(header);
     std::string text = named(header.type);
-    fmt::format_to(std::back_inserter(text), "  size {}", header.size);
+    append(text, "  size {}", header.size);
     const bool container = header.type == kcdata::KCDATA_TYPE_CONTAINER_BEGIN ||
                            header.type == kcdata::KCDATA_TYPE_CONTAINER_END;
     if (container) {
         if (header.type == kcdata::KCDATA_TYPE_CONTAINER_BEGIN && stretch.payload.size() >= 4)
             text += "  " +
                     named(static_cast<std::uint32_t>(load_value(FieldType::u32, stretch.payload)));
-        fmt::format_to(std::back_inserter(text), "  id {}", header.flags);
+        append(text, "  id {}", header.flags);
     } else if (stretch.is_array()) {
-        fmt::format_to(std::back_inserter(text), "  {} x {}",
-                       static_cast<std::uint32_t>(header.flags),
-                       named(static_cast<std::uint32_t>(header.flags >> 32)));
+        append(text, "  {} x {}", static_cast<std::uint32_t>(header.flags),
+               named(static_cast<std::uint32_t>(header.flags >> 32)));
         if (stretch.array.valid && stretch.array.count != 0)
-            fmt::format_to(std::back_inserter(text), ", {} bytes each", stretch.array.element_size);
-        fmt::format_to(std::back_inserter(text), "  pad {}", stretch.padding().size());
+            append(text, ", {} bytes each", stretch.array.element_size);
+        append(text, "  pad {}", stretch.padding().size());
     } else {
         const std::uint64_t pad = header.flags & kcdata::KCDATA_FLAGS_STRUCT_PADDING_MASK;
-        fmt::format_to(std::back_inserter(text), "  flags {:#x}: pad {}{}", header.flags, pad,
-                       names_text(kcdata::find_value_names("item flags"), header.flags - pad));
+        append(text, "  flags {:#x}: pad {}{}", header.flags, pad,
+               names_text(kcdata::find_value_names("item flags"), header.flags - pad));
     }
     line(stretch.offset, text);
     ++level_;
@@ -264,7 +262,7 @@ void ItemTextWriter::hexadecimal(Payload bytes, std::size_t offset) {
         std::string digits, characters;
         for (const std::byte byte : row) {
             const auto code = std::to_integer<unsigned>(byte);
-            fmt::format_to(std::back_inserter(digits), "{:02x} ", code);
+            append(digits, "{:02x} ", code);
             characters += code >= 0x20 && code < 0x7f ? static_cast<char>(code) : '.';
         }
         line(offset + at, fmt::format("{:<48} |{}|", digits, characters));

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <iterator>
+#include "tools/append.hpp"
 
 namespace tools {
 
@@ -16,7 +16,7 @@ std::string printable(std::string_view text, bool keep_line_feeds) {
         if (!control || c == '\t' || (c == '\n' && keep_line_feeds))
             result += c;
         else
-            fmt::format_to(std::back_inserter(result), "\\x{:02x}", code);
+            append(result, "\\x{:02x}", code);
     }
     return result;
 }

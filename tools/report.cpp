@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "kcdata/stackshot_flags.hpp"
 #include "tools/analysis_text.hpp"
 #include "tools/analyze.hpp"
+#include "tools/append.hpp"
 #include "tools/printable.hpp"
 #include "tools/snapshot_text.hpp"
 #include "tools/stacks.hpp"
@@ -75,7 +75,7 @@ class Report {
   private:
     template <typename... Arguments>
     void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-        fmt::format_to(std::back_inserter(out_), format, std::forward<Arguments>(arguments)...);
+        append(out_, format, std::forward<Arguments>(arguments)...);
     }
 
     std::string bold(std::string_view text) const { return attribute("1", text); }

@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include <ctime>
-#include <iterator>
 
+#include "tools/append.hpp"
 #include "tools/printable.hpp"
 
 namespace tools {
@@ -51,7 +51,7 @@ std::string utc_text(std::uint64_t seconds) {
 std::string hexadecimal(std::span<const std::uint8_t> bytes) {
     std::string text;
     for (const std::uint8_t byte : bytes)
-        fmt::format_to(std::back_inserter(text), "{:02x}", byte);
+        append(text, "{:02x}", byte);
     return text;
 }
 

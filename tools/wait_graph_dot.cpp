@@ -2,10 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <iterator>
 #include <set>
 #include <utility>
 
+#include "tools/append.hpp"
 #include "tools/printable.hpp"
 #include "tools/utf8.hpp"
 #include "tools/wait_text.hpp"
@@ -24,8 +24,7 @@ std::string quoted(std::string_view text) {
     for (std::size_t i = 0; i < shown.size();) {
         const std::size_t length = utf8_sequence_length(std::string_view(shown).substr(i));
         if (length == 0) {
-            fmt::format_to(std::back_inserter(result), "\\\\x{:02x}",
-                           static_cast<unsigned char>(shown[i++]));
+            append(result, "\\\\x{:02x}", static_cast<unsigned char>(shown[i++]));
             continue;
         }
         if (shown[i] == '"' || shown[i] == '\\')
@@ -73,7 +72,7 @@ class Dot {
   private:
     template <typename... Arguments>
     void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-        fmt::format_to(std::back_inserter(out_), format, std::forward<Arguments>(arguments)...);
+        append(out_, format, std::forward<Arguments>(arguments)...);
     }
 
     void clusters() {
