@@ -16,6 +16,8 @@ class ByteQueue {
     static_assert(std::has_single_bit(Size));
 
   public:
+    static constexpr std::size_t capacity = Size;
+
     constexpr ByteQueue() = default;
     ByteQueue(const ByteQueue&) = delete;
     ByteQueue& operator=(const ByteQueue&) = delete;
@@ -33,6 +35,12 @@ class ByteQueue {
         return count;
     }
 
+    /// Whether there is no room; may change at once. Producer.
+    bool full() const {
+        return put_.load(std::memory_order_relaxed) - taken_.load(std::memory_order_acquire) ==
+               Size;
+    }
+
     /// The byte that comes next; false if there is none. Consumer.
     bool peek(std::byte& byte) const {
         const std::size_t begin = taken_.load(std::memory_order_relaxed);
@@ -46,9 +54,26 @@ class ByteQueue {
         taken_.store(taken_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     }
 
+    /// Takes out the bytes that come next, up to `into.size()` of them; returns how many. Consumer.
+    std::size_t take(std::span<std::byte> into) {
+        const std::size_t begin = taken_.load(std::memory_order_relaxed);
+        // Acquire: the bytes.
+        const std::size_t count =
+            std::min(into.size(), put_.load(std::memory_order_acquire) - begin);
+        for (std::size_t i = 0; i < count; i++)
+            into[i] = bytes_[(begin + i) % Size];
+        // Release: they have been read before they are overwritten.
+        taken_.store(begin + count, std::memory_order_release);
+        return count;
+    }
+
     /// Any context; may change at once.
-    bool empty() const {
-        return taken_.load(std::memory_order_acquire) == put_.load(std::memory_order_acquire);
+    bool empty() const { return size() == 0; }
+    /// How many there are. Any context; may change at once.
+    std::size_t size() const {
+        // In this order: what was put is never less than what was taken.
+        const std::size_t taken = taken_.load(std::memory_order_acquire);
+        return put_.load(std::memory_order_acquire) - taken;
     }
 
   private:

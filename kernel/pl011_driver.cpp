@@ -25,19 +25,67 @@ constexpr std::uint64_t stuck_milliseconds = 1000;
 /// so much time of its own it leaves some to others.
 constexpr std::uint64_t busy_milliseconds = 10;
 constexpr std::uint64_t pause_milliseconds = 5;
+/// An interrupt takes so many bytes at most, some FIFOs full.
+constexpr std::size_t receive_burst = 64;
 
 constinit ByteQueue<8192> queue;
 constinit Event filled;   ///< bytes were put into the queue
 constinit Event emptied;  ///< bytes were taken out of the queue
 constinit Event room;     ///< the FIFO can take more
 std::atomic<bool> running{false};
-constinit platform::Intid transmit_interrupt{};
+constinit platform::Intid the_interrupt{};
+
+/// Guards the interrupt masks and who puts into `received`.
+constinit SpinLock lock;
+constinit ByteQueue<8192> received;
+constinit Event arrived;        ///< bytes were put into `received`
+constinit bool masked = false;  ///< `received` was full: reception stays masked until there is room
+
+/// ReceiveStatistics, counted with the lock held.
+struct {
+    std::atomic<std::uint64_t> bytes{0}, overruns{0}, framing_errors{0}, parity_errors{0},
+        breaks{0}, held_back{0};
+} counted;
+
+void count(std::atomic<std::uint64_t>& counter) {
+    counter.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Takes characters out of the FIFO. With the lock held.
+void take_received(platform::Pl011& port) {
+    if (port.take_overrun())
+        count(counted.overruns);
+    for (std::size_t taken = 0; taken < receive_burst; taken++) {
+        if (received.full()) {
+            if (!masked)
+                count(counted.held_back);
+            masked = true;
+            port.mask_receive_interrupts();
+            return;
+        }
+        const auto character = port.try_read();
+        if (!character)
+            return;
+        if (character->break_error)
+            count(counted.breaks);
+        else if (character->framing_error)
+            count(counted.framing_errors);
+        else if (character->parity_error)
+            count(counted.parity_errors);
+        else
+            counted.bytes.fetch_add(received.put(std::span(&character->data, 1)),
+                                    std::memory_order_relaxed);
+    }
+}
 
 void wait_for_room(platform::Pl011& port) {
-    if (transmit_interrupt.is_special())
+    if (the_interrupt.is_special())
         return sleep_milliseconds(1);
     room.clear();
-    port.unmask_transmit_interrupt();
+    {
+        const SpinLockGuard guard(lock);
+        port.unmask_transmit_interrupt();
+    }
     [[maybe_unused]] const WaitResult result = room.wait_until(
         machine::absolute_time() + milliseconds_to_absolute_time(interrupt_milliseconds));
 }
@@ -84,12 +132,14 @@ void start(const platform::Board& board) {
         return;
     if (!board.uart.interrupt.is_special()) {
         const InterruptsOff interrupts_off;
-        transmit_interrupt = board.uart.interrupt;
-        if (platform::interrupt_controller().enable(transmit_interrupt) != platform::GicStatus::ok)
-            transmit_interrupt = {};
+        the_interrupt = board.uart.interrupt;
+        if (platform::interrupt_controller().enable(the_interrupt) != platform::GicStatus::ok)
+            the_interrupt = {};
+        else
+            platform::console_uart().unmask_receive_interrupts();
     }
     start_kernel_thread("pl011", run, nullptr);
-    // Release: transmit_interrupt.
+    // Release: the_interrupt.
     running.store(true, std::memory_order_release);
 }
 
@@ -113,6 +163,64 @@ void drain() {
         sleep_milliseconds(1);
 }
 
+std::size_t receive(std::span<std::byte> into, std::uint64_t deadline) {
+    platform::Pl011& port = platform::console_uart();
+    for (;;) {
+        arrived.clear();
+        if (the_interrupt.is_special()) {
+            const SpinLockGuard guard(lock);
+            take_received(port);
+        }
+        const std::size_t taken = received.take(into);
+        {
+            const SpinLockGuard guard(lock);
+            if (masked && received.size() <= received.capacity / 2) {
+                masked = false;
+                if (!the_interrupt.is_special())
+                    port.unmask_receive_interrupts();
+            }
+        }
+        if (taken != 0 || machine::absolute_time() >= deadline)
+            return taken;
+        if (the_interrupt.is_special()) {
+            sleep_milliseconds(1);
+        } else {
+            // Whether in time or not: what there is, is taken.
+            [[maybe_unused]] const WaitResult result = arrived.wait_until(deadline);
+        }
+    }
+}
+
+ReceiveStatistics receive_statistics() {
+    const auto read = [](const std::atomic<std::uint64_t>& counter) {
+        return counter.load(std::memory_order_relaxed);
+    };
+    return {.bytes = read(counted.bytes),
+            .overruns = read(counted.overruns),
+            .framing_errors = read(counted.framing_errors),
+            .parity_errors = read(counted.parity_errors),
+            .breaks = read(counted.breaks),
+            .held_back = read(counted.held_back)};
+}
+
+bool supports_baud(std::uint32_t baud) {
+    return platform::console_uart().supports(baud);
+}
+
+std::uint32_t baud() {
+    return platform::console_uart().baud();
+}
+
+void set_baud(std::uint32_t baud) {
+    platform::Pl011& port = platform::console_uart();
+    drain();
+    port.flush();
+    const SpinLockGuard guard(lock);
+    port.initialize(baud);
+    if (!the_interrupt.is_special() && !masked)
+        port.unmask_receive_interrupts();
+}
+
 void take_over() {
     std::byte next;
     while (queue.peek(next)) {
@@ -122,12 +230,23 @@ void take_over() {
 }
 
 platform::Intid interrupt() {
-    return transmit_interrupt;
+    return the_interrupt;
 }
 
 void handle_interrupt() {
-    platform::console_uart().mask_interrupts();
-    room.set();
+    platform::Pl011& port = platform::console_uart();
+    bool transmit = false;
+    {
+        const SpinLockGuard guard(lock);
+        transmit = port.transmit_interrupt_raised();
+        if (transmit)
+            port.mask_transmit_interrupt();
+        take_received(port);
+    }
+    if (transmit)
+        room.set();
+    if (!received.empty())
+        arrived.set();
 }
 
 }  // namespace kernel::pl011_driver

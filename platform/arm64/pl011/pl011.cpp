@@ -32,6 +32,7 @@ void Pl011::initialize(std::uint32_t baud) {
     registers_->UARTDMACR = 0;
     registers_->UARTIBRD = ibrd;
     registers_->UARTFBRD = fbrd;
+    registers_->UARTIFLS = UARTIFLS::TXIFLSEL_1_2 | UARTIFLS::RXIFLSEL_1_2;
     // Written last: it latches the divisors.
     registers_->UARTLCR_H = UARTLCR_H::WLEN_8 | UARTLCR_H::FEN;
     registers_->UARTCR = UARTCR::UARTEN | UARTCR::TXE | UARTCR::RXE;
@@ -60,11 +61,50 @@ bool Pl011::try_write(std::byte byte) {
 }
 
 void Pl011::unmask_transmit_interrupt() {
-    registers_->UARTIMSC = UARTIMSC::TXIM;
+    registers_->UARTIMSC = registers_->UARTIMSC | UARTIMSC::TXIM;
 }
 
-void Pl011::mask_interrupts() {
-    registers_->UARTIMSC = 0;
+void Pl011::mask_transmit_interrupt() {
+    registers_->UARTIMSC = registers_->UARTIMSC & ~UARTIMSC::TXIM;
+}
+
+bool Pl011::transmit_interrupt_raised() const {
+    return (registers_->UARTMIS & UARTIMSC::TXIM) != 0;
+}
+
+std::optional<Pl011::Received> Pl011::try_read() {
+    if ((registers_->UARTFR & UARTFR::RXFE) != 0)
+        return {};
+    const std::uint32_t data = registers_->UARTDR;
+    return Received{
+        .data = static_cast<std::byte>(data & UARTDR::DATA),
+        .framing_error = (data & UARTDR::FE) != 0,
+        .parity_error = (data & UARTDR::PE) != 0,
+        .break_error = (data & UARTDR::BE) != 0,
+    };
+}
+
+bool Pl011::take_overrun() {
+    if ((registers_->UARTRIS & UARTIMSC::OEIM) == 0)
+        return false;
+    registers_->UARTICR = UARTICR::OEIC;
+    return true;
+}
+
+void Pl011::unmask_receive_interrupts() {
+    registers_->UARTIMSC = registers_->UARTIMSC | UARTIMSC::receive;
+}
+
+void Pl011::mask_receive_interrupts() {
+    registers_->UARTIMSC = registers_->UARTIMSC & ~UARTIMSC::receive;
+}
+
+bool Pl011::supports(std::uint32_t baud) const {
+    return baud_divisor(clock_, baud).has_value();
+}
+
+std::uint32_t Pl011::baud() const {
+    return present() ? baud_of(clock_, {registers_->UARTIBRD, registers_->UARTFBRD}) : 0;
 }
 
 void Pl011::flush() {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace platform {
@@ -25,13 +26,36 @@ class Pl011 {
     /// until there is room again.
     void write(std::span<const std::byte> bytes);
 
-    /// Sends one byte, if the FIFO has room for it; returns whether it had. There is a PL011.
+    // There is a PL011, from here to the next empty line.
+    /// Sends one byte, if the FIFO has room for it; returns whether it had.
     bool try_write(std::byte byte);
-    /// Lets the interrupt come once the FIFO, having been fuller, is down to the level of UARTIFLS
-    /// (half of it, unless the firmware says otherwise), at once if that has been. It stays raised
-    /// until mask_interrupts(). There is a PL011.
+    /// Lets the interrupt come once the FIFO, having been fuller, is down to half of it, at once if
+    /// that has been. It stays raised until it is masked.
     void unmask_transmit_interrupt();
-    void mask_interrupts();
+    void mask_transmit_interrupt();
+    /// Whether the transmit interrupt is raised and not masked.
+    bool transmit_interrupt_raised() const;
+    /// A character of the receive FIFO.
+    struct Received {
+        std::byte data{};
+        // What was wrong with it [DDI 0183 3.3.1].
+        bool framing_error = false;
+        bool parity_error = false;
+        bool break_error = false;  ///< the line was low for longer than a character
+    };
+    /// The next character received; empty if there is none.
+    std::optional<Received> try_read();
+    /// Whether characters were lost since the last call, as the FIFO was full.
+    bool take_overrun();
+    /// Lets the interrupt come while the receive FIFO is half full or holds something that nothing
+    /// followed for 32 bits, and when it overruns. Reading until there is nothing ends the former.
+    void unmask_receive_interrupts();
+    void mask_receive_interrupts();
+
+    /// Whether the clock is known and can make `baud`.
+    bool supports(std::uint32_t baud) const;
+    /// What the line runs at; 0 if the clock or the divisors are not known.
+    std::uint32_t baud() const;
 
     /// Waits until the last bit is on the line; a second at most.
     void flush();

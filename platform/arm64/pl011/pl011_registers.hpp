@@ -29,8 +29,16 @@ static_assert(offsetof(Pl011Registers, UARTFR) == 0x018);
 static_assert(offsetof(Pl011Registers, UARTILPR) == 0x020);
 static_assert(offsetof(Pl011Registers, UARTDMACR) == 0x048);
 
+namespace UARTDR {
+inline constexpr std::uint32_t DATA = 0xff;
+inline constexpr std::uint32_t FE = 1u << 8;
+inline constexpr std::uint32_t PE = 1u << 9;
+inline constexpr std::uint32_t BE = 1u << 10;
+}  // namespace UARTDR
+
 namespace UARTFR {
 inline constexpr std::uint32_t BUSY = 1u << 3;
+inline constexpr std::uint32_t RXFE = 1u << 4;
 inline constexpr std::uint32_t TXFF = 1u << 5;
 }  // namespace UARTFR
 
@@ -45,11 +53,23 @@ inline constexpr std::uint32_t TXE = 1u << 8;
 inline constexpr std::uint32_t RXE = 1u << 9;
 }  // namespace UARTCR
 
+namespace UARTIFLS {
+// Half of the FIFO, either way.
+inline constexpr std::uint32_t TXIFLSEL_1_2 = 0b010u << 0;
+inline constexpr std::uint32_t RXIFLSEL_1_2 = 0b010u << 3;
+}  // namespace UARTIFLS
+
+// The same bits in UARTIMSC, UARTRIS, UARTMIS and UARTICR.
 namespace UARTIMSC {
+inline constexpr std::uint32_t RXIM = 1u << 4;
 inline constexpr std::uint32_t TXIM = 1u << 5;
+inline constexpr std::uint32_t RTIM = 1u << 6;
+inline constexpr std::uint32_t OEIM = 1u << 10;
+inline constexpr std::uint32_t receive = RXIM | RTIM | OEIM;
 }  // namespace UARTIMSC
 
 namespace UARTICR {
+inline constexpr std::uint32_t OEIC = 1u << 10;
 inline constexpr std::uint32_t all = 0x7ff;
 }  // namespace UARTICR
 
@@ -71,6 +91,14 @@ constexpr std::optional<BaudDivisor> baud_divisor(std::uint32_t clock, std::uint
         return {};
     return BaudDivisor{static_cast<std::uint32_t>(in_64ths / 64),
                        static_cast<std::uint32_t>(in_64ths % 64)};
+}
+
+/// What a divisor makes of UARTCLK, to the nearest baud; 0 if it divides by nothing.
+constexpr std::uint32_t baud_of(std::uint32_t clock, BaudDivisor divisor) {
+    const std::uint64_t in_64ths = std::uint64_t{divisor.integer} * 64 + divisor.fraction;
+    if (in_64ths == 0)
+        return 0;
+    return static_cast<std::uint32_t>((std::uint64_t{clock} * 4 + in_64ths / 2) / in_64ths);
 }
 
 }  // namespace platform

@@ -30,6 +30,27 @@ TEST_CASE("a queue takes what it has room for and gives it out in order") {
     CHECK(queue.put({}) == 0);
 }
 
+TEST_CASE("a queue says how much is in it, and gives out several bytes at a time") {
+    ByteQueue<8> queue;
+    const std::array<std::byte, 5> five = {std::byte{0}, std::byte{1}, std::byte{2}, std::byte{3},
+                                           std::byte{4}};
+    std::array<std::byte, 6> taken{};
+    CHECK(queue.take(taken) == 0);
+    CHECK(queue.put(five) == 5);
+    CHECK_FALSE(queue.full());
+    CHECK(queue.take(std::span(taken).first(2)) == 2);
+    CHECK((taken[0] == five[0] && taken[1] == five[1]));
+    CHECK(queue.put(five) == 5);
+    CHECK(queue.full());
+    CHECK(queue.size() == 8);
+    // Across the end of the memory.
+    CHECK(queue.take(taken) == 6);
+    CHECK((taken[2] == five[4] && taken[3] == five[0] && taken[5] == five[2]));
+    CHECK(queue.take(taken) == 2);
+    CHECK(taken[1] == five[4]);
+    CHECK(queue.empty());
+}
+
 TEST_CASE("no byte is lost, doubled or seen too early between two threads") {
     constexpr std::size_t count = 200'000;
     ByteQueue<64> queue;

@@ -45,6 +45,15 @@ TEST_CASE("PL011 divisors for the clocks and rates we meet") {
     CHECK(baud_divisor(4'000'000, 230'400) == BaudDivisor{1, 5});
 }
 
+TEST_CASE("A PL011 divisor tells the rate, to less than a 64th of it") {
+    CHECK(baud_of(48'000'000, {26, 3}) == 115'177);
+    CHECK(baud_of(48'000'000, {1, 0}) == 3'000'000);
+    CHECK(baud_of(9'216'000, {5, 0}) == 115'200);
+    CHECK(baud_of(4'000'000, {1, 5}) == 231'884);
+    CHECK(baud_of(48'000'000, {0, 0}) == 0);
+    CHECK(baud_of(0, {1, 0}) == 0);
+}
+
 TEST_CASE("A rate the clock cannot make has no divisor") {
     CHECK_FALSE(baud_divisor(0, 115'200));
     CHECK_FALSE(baud_divisor(48'000'000, 0));
