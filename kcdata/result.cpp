@@ -18,10 +18,14 @@ const char* kern_return_name(kern_return code) {
             return "KERN_RESOURCE_SHORTAGE";
         case KERN_NO_ACCESS:
             return "KERN_NO_ACCESS";
+        case KERN_ALREADY_IN_SET:
+            return "KERN_ALREADY_IN_SET";
         case KERN_NOT_IN_SET:
             return "KERN_NOT_IN_SET";
         case KERN_ABORTED:
             return "KERN_ABORTED";
+        case KERN_INVALID_NAME:
+            return "KERN_INVALID_NAME";
         case KERN_INVALID_VALUE:
             return "KERN_INVALID_VALUE";
         case KERN_INVALID_OBJECT:

@@ -16,56 +16,49 @@ namespace {
 std::atomic<CpuIndex> seized_by{no_cpu};
 constinit Mutex turn;
 
-/// The line, for as long as this lives.
-class Turn {
-  public:
-    Turn()
-        : polled_(!pl011_driver::started() ||
-                  seized_by.load(std::memory_order_relaxed) == machine::current_cpu()) {
-        if (!polled_)
-            turn.lock();
-    }
-    ~Turn() {
-        if (!polled_)
-            turn.unlock();
-    }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-    void send(std::span<const std::byte> bytes) const {
-        if (polled_)
-            platform::console_uart().write(bytes);
-        else
-            pl011_driver::send(bytes);
-    }
-    void flush() const {
-        if (!polled_)
-            pl011_driver::drain();
-        platform::console_uart().flush();
-    }
-
-  private:
-    bool polled_;
-};
-
 class LineSink final : public TextSink {
   public:
-    explicit LineSink(const Turn& mine) : turn_(mine) {}
+    explicit LineSink(const Unit& unit) : unit_(unit) {}
     void put(const char* text, std::size_t length) override {
         // A terminal wants CR LF.
         std::string_view rest(text, length);
         for (std::size_t at; (at = rest.find('\n')) != rest.npos; rest.remove_prefix(at + 1)) {
-            turn_.send(std::as_bytes(std::span(rest.substr(0, at))));
-            turn_.send(std::as_bytes(std::span("\r\n", 2)));
+            unit_.send(std::as_bytes(std::span(rest.substr(0, at))));
+            unit_.send(std::as_bytes(std::span("\r\n", 2)));
         }
-        turn_.send(std::as_bytes(std::span(rest)));
+        unit_.send(std::as_bytes(std::span(rest)));
     }
 
   private:
-    const Turn& turn_;
+    const Unit& unit_;
 };
 
 }  // namespace
+
+Unit::Unit()
+    : polled_(!pl011_driver::started() ||
+              seized_by.load(std::memory_order_relaxed) == machine::current_cpu()) {
+    if (!polled_)
+        turn.lock();
+}
+
+Unit::~Unit() {
+    if (!polled_)
+        turn.unlock();
+}
+
+void Unit::send(std::span<const std::byte> bytes) const {
+    if (polled_)
+        platform::console_uart().write(bytes);
+    else
+        pl011_driver::send(bytes);
+}
+
+void Unit::flush() const {
+    if (!polled_)
+        pl011_driver::drain();
+    platform::console_uart().flush();
+}
 
 void print(const char* format, ...) {
     std::va_list arguments;
@@ -75,19 +68,24 @@ void print(const char* format, ...) {
 }
 
 void print_v(const char* format, std::va_list arguments) {
-    const Turn mine;
-    LineSink sink(mine);
+    const Unit unit;
+    LineSink sink(unit);
     format_text(sink, format, arguments);
 }
 
-void write(std::span<const std::byte> bytes) {
-    const Turn mine;
-    mine.send(bytes);
+void Output::put(const char* text, std::size_t length) {
+    const Unit unit;
+    LineSink(unit).put(text, length);
+}
+
+void set_baud(std::uint32_t baud) {
+    const Unit unit;
+    pl011_driver::set_baud(baud);
 }
 
 void flush() {
-    const Turn mine;
-    mine.flush();
+    const Unit unit;
+    unit.flush();
 }
 
 void seize() {

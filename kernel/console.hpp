@@ -2,7 +2,10 @@
 
 #include <cstdarg>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+
+#include "kernel/format_text.hpp"
 
 /// Text and frames on the board's PL011. One call is one unit: nothing another thread prints or
 /// sends comes in between, and text never splits a frame.
@@ -12,12 +15,35 @@
 /// it is sent by polling, in any context.
 namespace kernel::console {
 
+/// The line, for as long as this lives: what it sends is one unit.
+class Unit {
+  public:
+    Unit();
+    ~Unit();
+    Unit(const Unit&) = delete;
+    Unit& operator=(const Unit&) = delete;
+
+    /// Sends bytes as they are.
+    void send(std::span<const std::byte> bytes) const;
+    /// Returns when the last bit is on the line.
+    void flush() const;
+
+  private:
+    bool polled_;
+};
+
 /// Prints text as printf does (see format_text.hpp).
 [[gnu::format(printf, 1, 2)]] void print(const char* format, ...);
 void print_v(const char* format, std::va_list arguments);
 
-/// Sends bytes as they are.
-void write(std::span<const std::byte> bytes);
+/// A sink that prints each piece that is put into it, as a unit.
+class Output final : public TextSink {
+  public:
+    void put(const char* text, std::size_t length) override;
+};
+
+/// Sets the line to a rate its UART supports, once everything printed so far is on it.
+void set_baud(std::uint32_t baud);
 
 /// Returns when the last bit is on the line.
 void flush();

@@ -222,6 +222,13 @@ void format_text(TextSink& sink, const char* format, std::va_list arguments) {
     va_end(rest);
 }
 
+void put_text(TextSink& sink, const char* format, ...) {
+    std::va_list arguments;
+    va_start(arguments, format);
+    format_text(sink, format, arguments);
+    va_end(arguments);
+}
+
 std::size_t format_to_v(char* buffer, std::size_t size, const char* format,
                         std::va_list arguments) {
     BufferSink sink(buffer, size);

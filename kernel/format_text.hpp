@@ -20,6 +20,9 @@ class TextSink {
 /// printed as it stands.
 void format_text(TextSink& sink, const char* format, std::va_list arguments);
 
+/// The same for arguments of its own.
+[[gnu::format(printf, 2, 3)]] void put_text(TextSink& sink, const char* format, ...);
+
 /// Formats into `buffer`, always NUL-terminated if `size` is not 0. Returns the length the whole
 /// text has, which may be more than fits.
 [[gnu::format(printf, 3, 4)]] std::size_t format_to(char* buffer, std::size_t size,

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "kernel/boot_arguments.hpp"
+#include "kernel/command_service.hpp"
 #include "kernel/console.hpp"
 #include "kernel/machine_arm64.hpp"
 #include "kernel/memory.hpp"
@@ -46,6 +47,7 @@ void kernel_bootstrap_thread(void* argument) {
     // A self test reads arguments of its own later.
     if (start_selftest())
         return;
+    start_command_service();
     start_stackshot_service();
     boot_arguments().complain_of_unused();
 }

@@ -34,6 +34,8 @@ constinit Event emptied;  ///< bytes were taken out of the queue
 constinit Event room;     ///< the FIFO can take more
 std::atomic<bool> running{false};
 constinit platform::Intid the_interrupt{};
+/// What the line was set to; 0: only the UART knows.
+std::atomic<std::uint32_t> told_baud{0};
 
 /// Guards the interrupt masks and who puts into `received`.
 constinit SpinLock lock;
@@ -130,6 +132,7 @@ void run(void*) {
 void start(const platform::Board& board) {
     if (!platform::console_uart().present())
         return;
+    told_baud.store(board.uart.baud, std::memory_order_relaxed);
     if (!board.uart.interrupt.is_special()) {
         const InterruptsOff interrupts_off;
         the_interrupt = board.uart.interrupt;
@@ -207,8 +210,13 @@ bool supports_baud(std::uint32_t baud) {
     return platform::console_uart().supports(baud);
 }
 
+std::uint32_t max_baud() {
+    return platform::console_uart().max_baud();
+}
+
 std::uint32_t baud() {
-    return platform::console_uart().baud();
+    const std::uint32_t told = told_baud.load(std::memory_order_relaxed);
+    return told != 0 ? told : platform::console_uart().baud();
 }
 
 void set_baud(std::uint32_t baud) {
@@ -217,6 +225,7 @@ void set_baud(std::uint32_t baud) {
     port.flush();
     const SpinLockGuard guard(lock);
     port.initialize(baud);
+    told_baud.store(baud, std::memory_order_relaxed);
     if (!the_interrupt.is_special() && !masked)
         port.unmask_receive_interrupts();
 }

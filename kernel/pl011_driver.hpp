@@ -47,6 +47,8 @@ ReceiveStatistics receive_statistics();
 
 /// Whether the line can be set to `baud`.
 bool supports_baud(std::uint32_t baud);
+/// The highest rate it can be set to; 0 if the UART's clock is not known.
+std::uint32_t max_baud();
 /// What the line runs at; 0 if that is not known.
 std::uint32_t baud();
 /// Sets the line to `baud`, which it supports, once everything handed over is on the line. What is

@@ -14,4 +14,11 @@ void shut_down() {
     machine::halt();
 }
 
+void reboot() {
+    console::print("reboot\n");
+    console::flush();
+    const platform::psci::Status status = platform::psci::system_reset();
+    console::print("PSCI SYSTEM_RESET: %s\n", platform::psci::name(status));
+}
+
 }  // namespace kernel

@@ -1,5 +1,6 @@
 #include "kernel/trace.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -33,16 +34,24 @@ TraceRing& trace_ring(CpuIndex cpu) {
     return trace_rings[cpu];
 }
 
-void print_trace() {
+void write_trace(TextSink& sink) {
     for (CpuIndex cpu = 0; cpu < max_cpus; cpu++) {
         std::array<TraceEntry, TraceRing::capacity> entries;
         const std::size_t count = trace_rings[cpu].read(entries);
-        for (const TraceEntry& entry : std::span(entries).first(count))
-            console::print("trace: cpu %-2u %12lu us  %-18s 0x%lx  %s:%u\n", cpu,
-                           absolute_time_to_microseconds(entry.time),
-                           stackshot::trace_event_name(entry.event), entry.word,
-                           checked_file(entry), entry.line);
+        for (const TraceEntry& entry : std::span(entries).first(count)) {
+            char line[160];
+            const std::size_t length = format_to(
+                line, sizeof(line), "trace: cpu %-2u %12lu us  %-18s 0x%lx  %s:%u\n", cpu,
+                absolute_time_to_microseconds(entry.time), stackshot::trace_event_name(entry.event),
+                entry.word, checked_file(entry), entry.line);
+            sink.put(line, std::min(length, sizeof(line) - 1));
+        }
     }
+}
+
+void print_trace() {
+    console::Output sink;
+    write_trace(sink);
 }
 
 }  // namespace kernel

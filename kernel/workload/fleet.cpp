@@ -1,7 +1,9 @@
 #include <array>
+#include <atomic>
 
 #include "kernel/format_text.hpp"
 #include "kernel/heap.hpp"
+#include "kernel/list.hpp"
 #include "kernel/mutex.hpp"
 #include "kernel/panic.hpp"
 #include "kernel/semaphore.hpp"
@@ -11,13 +13,20 @@
 namespace kernel::workload {
 namespace {
 
-/// What the threads of one task share.
+/// What the threads of one task share. The last one to leave it takes it apart.
 struct Ship {
     std::uint32_t number = 0;
     std::uint32_t depth = 0;
     Mutex helm{};
     Semaphore cargo{};
+    std::uint32_t sailors = 0;
+    std::atomic<std::uint32_t> aboard{0};
+    std::atomic<bool> called_home{false};
+    ListLink<Ship> link{};
 };
+
+constinit Mutex fleet_mutex;
+constinit List<Ship, &Ship::link> fleet;
 
 /// What a sailor does at the bottom of its stack.
 using Duty = void (*)(Ship& ship, Random& random);
@@ -57,14 +66,21 @@ struct Sailor {
 };
 
 void fleet_sailor(void* argument) {
-    const Sailor& self = *static_cast<Sailor*>(argument);
+    const Sailor self = *static_cast<Sailor*>(argument);
     Ship& ship = *self.ship;
     Random random(std::uint64_t{ship.number} << 32 | self.number);
     const Duty duty = duties[self.number % duties.size()];
-    for (;;) {
+    while (!ship.called_home.load(std::memory_order_relaxed)) {
         const std::uint32_t decks = go_below(ship, random, duty, ship.depth);
         CHECK(decks == ship.depth);
     }
+    heap::destroy(static_cast<Sailor*>(argument));
+    // Under the mutex: who calls the ships home is done with this one.
+    MutexGuard guard(fleet_mutex);
+    if (ship.aboard.fetch_sub(1, std::memory_order_relaxed) != 1)
+        return;
+    fleet.remove(ship);
+    heap::destroy(&ship);
 }
 
 template <typename T>
@@ -85,6 +101,12 @@ void start_fleet(const Size& size) {
         Ship& ship = make<Ship>();
         ship.number = number;
         ship.depth = size.depth != 0 ? size.depth : 8;
+        ship.sailors = sailors;
+        ship.aboard.store(sailors, std::memory_order_relaxed);
+        {
+            MutexGuard guard(fleet_mutex);
+            fleet.push_back(ship);
+        }
         char name[Task::max_name + 1];
         format_to(name, sizeof(name), "ship-%u", number);
         Task& task = make_task(name);
@@ -96,6 +118,27 @@ void start_fleet(const Size& size) {
         }
         task_release(task);
     }
+}
+
+/// Those who sleep notice when they wake up, five seconds later at most.
+kcdata::kern_return stop_fleet() {
+    constexpr int tenths_of_a_second = 150;
+    for (int waited = 0; waited < tenths_of_a_second; waited++) {
+        {
+            MutexGuard guard(fleet_mutex);
+            if (fleet.empty())
+                return waited == 0 ? kcdata::KERN_NOT_IN_SET : kcdata::KERN_SUCCESS;
+            for (Ship* ship = fleet.first(); ship != nullptr;
+                 ship = List<Ship, &Ship::link>::next(*ship)) {
+                if (ship->called_home.exchange(true, std::memory_order_relaxed))
+                    continue;
+                for (std::uint32_t sailor = 0; sailor < ship->sailors; sailor++)
+                    ship->cargo.signal();
+            }
+        }
+        sleep_milliseconds(100);
+    }
+    return kcdata::KERN_OPERATION_TIMED_OUT;
 }
 
 }  // namespace kernel::workload

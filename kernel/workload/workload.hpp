@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
+#include "kcdata/result.hpp"
 #include "kernel/boot_arguments.hpp"
 #include "kernel/task.hpp"
 #include "kernel/thread.hpp"
@@ -23,6 +25,22 @@ namespace kernel {
 /// Thread context. Once.
 void start_workload(BootArguments& arguments);
 
+/// Starts a further workload while the system runs. `request`: its name, then tasks=, threads=,
+/// depth= and seed= as the boot arguments have them. Thread context, one thread at a time.
+///
+/// KERN_INVALID_NAME: no such workload. KERN_INVALID_ARGUMENT: an argument is not known or out of
+/// range; the console tells which. KERN_ALREADY_IN_SET: it, or one that it shares objects with,
+/// has been started, and cannot be a second time. KERN_RESOURCE_SHORTAGE: it would take more than
+/// half of the memory that is free.
+kcdata::kern_return run_workload(std::string_view request);
+/// Stops a workload, all of its instances, and waits until its threads have ended. As
+/// run_workload().
+///
+/// KERN_INVALID_NAME: no such workload. KERN_NOT_IN_SET: it does not run. KERN_NOT_SUPPORTED: it
+/// stays for good, as its threads wait for each other. KERN_OPERATION_TIMED_OUT: its threads have
+/// been told to end, but some have not yet.
+kcdata::kern_return stop_workload(std::string_view name);
+
 namespace workload {
 
 /// How much, 0 where the boot arguments do not say, and the seed.
@@ -39,6 +57,10 @@ void start_fleet(const Size& size);
 void start_kinds(const Size& size);
 void start_churn(const Size& size);
 void start_storm(const Size& size);
+
+/// Ends what start_fleet() has started. KERN_NOT_IN_SET: nothing. KERN_OPERATION_TIMED_OUT: it
+/// takes longer than it should.
+kcdata::kern_return stop_fleet();
 
 /// Frames a recursion may be deep on a kernel stack (16 KiB). With frames of up to 112 bytes some
 /// 5 KiB stay free: for the outermost frames, and for an interrupt, whose frame and collector take

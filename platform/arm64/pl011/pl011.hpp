@@ -52,6 +52,8 @@ class Pl011 {
     void unmask_receive_interrupts();
     void mask_receive_interrupts();
 
+    /// UARTCLK / 16, the most there is; 0 if the clock is not known.
+    std::uint32_t max_baud() const { return clock_ / 16; }
     /// Whether the clock is known and can make `baud`.
     bool supports(std::uint32_t baud) const;
     /// What the line runs at; 0 if the clock or the divisors are not known.
