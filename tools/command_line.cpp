@@ -28,6 +28,7 @@ CLI::Validator without_sign() {
 
 Option& Option::show_default() {
     option_->capture_default_str();
+    description().default_value = option_->get_default_str();
     return *this;
 }
 
@@ -38,6 +39,7 @@ Option& Option::range(unsigned lowest, unsigned highest) {
 
 Option& Option::one_of(const std::vector<std::string>& values) {
     option_->check(CLI::IsMember(values).description(""));
+    description().values = values;
     return *this;
 }
 
@@ -52,8 +54,23 @@ Option& Option::excludes(const Option& other) {
     return *this;
 }
 
-void Verb::argument(const char* name, std::string& value, const char* help) {
-    app_->add_option(name, value, help)->type_name("")->required();
+void Verb::argument(const char* name, std::string& value, const char* help,
+                    const std::vector<std::string>& values) {
+    CLI::Option* option = app_->add_option(name, value, help)->type_name("")->required();
+    if (!values.empty())
+        option->check(CLI::IsMember(values).description(""));
+    description_->arguments.push_back({name, help, values});
+}
+
+Option Verb::described(CLI::Option& option, const char* value_name, const char* help) {
+    OptionDescription& description = description_->options.emplace_back();
+    for (const std::string& name : option.get_snames())
+        description.names.push_back("-" + name);
+    for (const std::string& name : option.get_lnames())
+        description.names.push_back("--" + name);
+    description.value = value_name;
+    description.help = help;
+    return Option(option, *description_);
 }
 
 template <typename T>
@@ -62,7 +79,9 @@ Option Verb::option(const char* names, const char* value_name, T& value, const c
     option->allow_extra_args(false);
     if constexpr (std::is_unsigned_v<T> || std::is_same_v<T, std::optional<unsigned>>)
         option->check(without_sign());
-    return Option(*option);
+    Option result = described(*option, value_name, help);
+    description_->options.back().repeatable = std::is_same_v<T, std::vector<std::string>>;
+    return result;
 }
 template Option Verb::option(const char*, const char*, int&, const char*);
 template Option Verb::option(const char*, const char*, unsigned&, const char*);
@@ -72,11 +91,12 @@ template Option Verb::option(const char*, const char*, std::string&, const char*
 template Option Verb::option(const char*, const char*, std::vector<std::string>&, const char*);
 
 Option Verb::flag(const char* names, bool& value, const char* help) {
-    return Option(*app_->add_flag(names, value, help));
+    return described(*app_->add_flag(names, value, help), "", help);
 }
 
 void Verb::details(const std::string& text) {
     app_->footer(text + exit_status_help);
+    description_->details = text;
 }
 
 void Verb::action(Action action) {
@@ -84,7 +104,9 @@ void Verb::action(Action action) {
 }
 
 CommandLine::CommandLine(const char* description, const char* version)
-    : app_(std::make_unique<CLI::App>(description, "stackshot")) {
+    : app_(std::make_unique<CLI::App>(description, "stackshot")),
+      version_(version),
+      summary_(description) {
     app_->set_version_flag("--version", version);
     app_->footer(std::string("\n") + exit_status_help);
     app_->require_subcommand(1);
@@ -93,7 +115,14 @@ CommandLine::CommandLine(const char* description, const char* version)
 CommandLine::~CommandLine() = default;
 
 Verb CommandLine::verb(const char* name, const char* summary) {
-    return Verb(*app_->add_subcommand(name, summary), chosen_);
+    VerbDescription& description = verbs_.emplace_back();
+    description.name = name;
+    description.summary = summary;
+    return Verb(*app_->add_subcommand(name, summary), description, chosen_);
+}
+
+ProgramDescription CommandLine::description() const {
+    return {version_, summary_, {verbs_.begin(), verbs_.end()}};
 }
 
 int CommandLine::run(int argc, char** argv) {

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "tools/verb_description.hpp"
 
 // CLI11 is large: only command_line.cpp sees it.
 namespace CLI {
@@ -19,7 +23,9 @@ using Action = std::function<int()>;
 /// An option of a verb: what there is to say of it besides its names and where its value goes.
 class Option {
   public:
-    explicit Option(CLI::Option& option) : option_(&option) {}
+    /// It is the last that `verb` describes.
+    Option(CLI::Option& option, VerbDescription& verb)
+        : option_(&option), verb_(&verb), place_(verb.options.size() - 1) {}
 
     /// The help shows the value the variable has now.
     Option& show_default();
@@ -32,16 +38,22 @@ class Option {
     Option& excludes(const Option& other);
 
   private:
+    OptionDescription& description() { return verb_->options[place_]; }
+
     CLI::Option* option_;
+    VerbDescription* verb_;
+    std::size_t place_;
 };
 
 /// A verb of the command line. What its options write to has to live until its action has run.
 class Verb {
   public:
-    explicit Verb(CLI::App& app, Action& chosen) : app_(&app), chosen_(&chosen) {}
+    Verb(CLI::App& app, VerbDescription& description, Action& chosen)
+        : app_(&app), description_(&description), chosen_(&chosen) {}
 
-    /// A word that has to be there. `name` stands for it in the help.
-    void argument(const char* name, std::string& value, const char* help);
+    /// A word that has to be there. `name` stands for it in the help. `values`: all there are.
+    void argument(const char* name, std::string& value, const char* help,
+                  const std::vector<std::string>& values = {});
     /// `value_name` stands for the value in the help. A vector gets a further value each time the
     /// option is given.
     template <typename T>
@@ -52,7 +64,11 @@ class Verb {
     void action(Action action);
 
   private:
+    /// Adds the description of an option to that of the verb.
+    Option described(CLI::Option& option, const char* value_name, const char* help);
+
     CLI::App* app_;
+    VerbDescription* description_;
     Action* chosen_;
 };
 
@@ -65,11 +81,17 @@ class CommandLine {
     CommandLine& operator=(const CommandLine&) = delete;
 
     Verb verb(const char* name, const char* summary);
+    /// All verbs there are by now.
+    ProgramDescription description() const;
     /// Does what the command line asks for, or says what is wrong with it; returns the exit status.
     int run(int argc, char** argv);
 
   private:
     std::unique_ptr<CLI::App> app_;
+    std::string version_;
+    std::string summary_;
+    /// What Verb and Option write to: it stays where it is.
+    std::list<VerbDescription> verbs_{};
     Action chosen_{};
 };
 

@@ -39,5 +39,8 @@ void add_encode_command(CommandLine& line);
 void add_compress_command(CommandLine& line);
 void add_decompress_command(CommandLine& line);
 void add_verify_command(CommandLine& line);
+// What these two print is about `line`, which lives as long as the program.
+void add_manual_command(CommandLine& line);
+void add_completion_command(CommandLine& line);
 
 }  // namespace tools

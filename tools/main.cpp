@@ -42,5 +42,7 @@ int main(int argc, char** argv) {
     tools::add_compress_command(line);
     tools::add_decompress_command(line);
     tools::add_verify_command(line);
+    tools::add_manual_command(line);
+    tools::add_completion_command(line);
     return finished(line.run(argc, argv));
 }

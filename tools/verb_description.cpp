@@ -1,0 +1,9 @@
+#include "tools/verb_description.hpp"
+
+namespace tools {
+
+bool is_file_value(const std::string& name) {
+    return name == "FILE" || name == "LOG" || name == "LINE" || name == "TARGET";
+}
+
+}  // namespace tools
