@@ -144,7 +144,8 @@ class KernelSystem final : public stackshot::System {
     Result<std::size_t> task_thread_count(Quiesced&, TaskRef task) override;
     kern_return task_facts(Quiesced&, TaskRef task, stackshot::TaskFacts& facts) override;
     kern_return thread_facts(Quiesced&, ThreadRef thread, stackshot::ThreadFacts& facts) override;
-    Result<bool> wait_facts(Quiesced&, ThreadRef thread, stackshot::WaitFacts& facts) override;
+    bool wait_facts(Quiesced&, ThreadRef thread, const stackshot::BlockedThread& blocked,
+                    stackshot::WaitFacts& facts) override;
     stackshot::MemoryFacts memory_facts(Quiesced&) override;
     CpuMask absent_cpus(Quiesced& quiesced) override { return quiesce().absent(quiesced); }
     [[noreturn]] void workers_overdue(Quiesced&, CpuMask cpus) override {
@@ -347,7 +348,7 @@ kern_return KernelSystem::thread_facts(Quiesced&, ThreadRef ref, stackshot::Thre
     facts.thread_id = thread.thread_id;
     facts.thread_address = address;
     copy_name(facts.name, thread.name);
-    facts.wait_event = thread.wait_event;
+    facts.blocked = blocked_thread(thread);
     facts.continuation = 0;
     facts.total_syscalls = 0;
     facts.user_time = 0;
@@ -410,7 +411,9 @@ void KernelSystem::add_running(CpuIndex cpu, const KernelStack& bounds,
     }
 }
 
-Result<bool> KernelSystem::wait_facts(Quiesced&, ThreadRef thread, stackshot::WaitFacts& facts) {
+bool KernelSystem::wait_facts(Quiesced& quiesced, ThreadRef thread,
+                              const stackshot::BlockedThread& blocked,
+                              stackshot::WaitFacts& facts) {
     const auto read = [](std::uint64_t address, void* to) {
         std::uint64_t words[2];
         if (address % sizeof(words[0]) != 0 ||
@@ -420,7 +423,8 @@ Result<bool> KernelSystem::wait_facts(Quiesced&, ThreadRef thread, stackshot::Wa
         std::memcpy(to, words, sizeof(words));
         return true;
     };
-    switch (read_thread_wait_info(read, static_cast<std::uint64_t>(thread), facts)) {
+    const World world = absent_cpus(quiesced) == 0 ? World::stands : World::moves;
+    switch (read_thread_wait_info(read, world, static_cast<std::uint64_t>(thread), blocked, facts)) {
         case WaitInfoRead::waits:
             return true;
         case WaitInfoRead::waits_for_nothing:
@@ -428,8 +432,6 @@ Result<bool> KernelSystem::wait_facts(Quiesced&, ThreadRef thread, stackshot::Wa
         case WaitInfoRead::unreadable:
             break;
     }
-    if (facts.wait_type == kThreadWaitNone)
-        return KERN_FAILURE;
     // What it waits for is not there.
     facts.turnstile_flags = STACKSHOT_TURNSTILE_STATUS_UNKNOWN;
     return true;

@@ -35,55 +35,67 @@ enum class [[nodiscard]] WaitInfoRead : std::uint8_t{
     unreadable,
 };
 
-/// Reads what the thread at `thread` waits for, of a kernel that may hold still anywhere, or not at
-/// all: what is found in the middle of a change is told as locked, and no owner that never was.
-/// Takes no lock. `read(address, to)` copies the two words at `address`, and returns whether it
-/// could. `info` is written unless the thread waits for nothing; what could not be read stays 0.
-template <typename Read>
-WaitInfoRead read_thread_wait_info(Read read, std::uint64_t thread, stackshot::WaitFacts& info) {
-    using namespace kcdata;
-    PartlyRead<Thread> blocked, later;
-    PartlyRead<Turnstile> turnstile, turnstile_later;
-    const auto read_thread = [&](PartlyRead<Thread>& to) {
-        return to.template read<offsetof(Thread, state)>(read, thread) &&
-               to.template read<offsetof(Thread, wait_event)>(read, thread);
-    };
-    static_assert(offsetof(Thread, block_hint) < offsetof(Thread, state) + 16);
-    static_assert(offsetof(Thread, turnstile) == offsetof(Thread, wait_event) + 8);
+/// What is copied of a thread in front of its wait information.
+inline stackshot::BlockedThread blocked_thread(const Thread& thread) {
+    return {thread.wait_event, reinterpret_cast<std::uint64_t>(thread.turnstile),
+            thread.block_hint};
+}
 
-    if (!read_thread(blocked)) {
-        info = {};
-        return WaitInfoRead::unreadable;
-    }
-    const std::uint64_t turnstile_address = reinterpret_cast<std::uint64_t>((*blocked).turnstile);
-    const std::uint8_t wait_type = (*blocked).block_hint;
-    if (((*blocked).state & SS_TH_WAIT) == 0 || turnstile_address == 0 ||
-        wait_type == kThreadWaitNone || wait_type == kThreadWaitParkedWorkQueue)
+/// Whether anything can change while it is read.
+enum class World : std::uint8_t {
+    stands,  ///< every CPU has stopped
+    moves,   ///< a CPU did not stop, or nobody asked it to
+};
+
+/// Reads what the thread at `thread`, copied before as `blocked`, waits for, of a kernel that may
+/// hold still anywhere, or not at all: what is found in the middle of a change is told as locked,
+/// and no owner that never was. Takes no lock. `read(address, to)` copies the two words at
+/// `address`, and returns whether it could. `info` is written unless the thread waits for nothing;
+/// what could not be read stays 0.
+template <typename Read>
+WaitInfoRead read_thread_wait_info(Read read, World world, std::uint64_t thread,
+                                   const stackshot::BlockedThread& blocked,
+                                   stackshot::WaitFacts& info) {
+    using namespace kcdata;
+    const std::uint8_t wait_type = blocked.wait_type;
+    if (blocked.turnstile == 0 || wait_type == kThreadWaitNone ||
+        wait_type == kThreadWaitParkedWorkQueue)
         return WaitInfoRead::waits_for_nothing;
     info = {};
     info.wait_type = wait_type;
-    if (!turnstile.template read<Turnstile::status_offset>(read, turnstile_address) ||
-        !turnstile.template read<Turnstile::inheritor_offset>(read, turnstile_address))
+    // Behind the copy of the thread; then, in front of the inheritor; then, before it is looked
+    // whether all is still so.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    PartlyRead<Turnstile> turnstile;
+    if (!turnstile.template read<Turnstile::status_offset>(read, blocked.turnstile) ||
+        !turnstile.template read<Turnstile::inheritor_offset>(read, blocked.turnstile))
         return WaitInfoRead::unreadable;
-    // Before the inheritor is looked at; then, before it is looked whether all is still so.
     std::atomic_thread_fence(std::memory_order_acquire);
     const auto inheritor = reinterpret_cast<std::uint64_t>((*turnstile).inheritor());
     PartlyRead<Thread> inheriting;
     if (!(*turnstile).in_flux() && inheritor != 0 &&
         !inheriting.template read<offsetof(Thread, thread_id)>(read, inheritor))
         return WaitInfoRead::unreadable;
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (!turnstile_later.template read<Turnstile::status_offset>(read, turnstile_address) ||
-        !read_thread(later))
-        return WaitInfoRead::unreadable;
-    const bool locked = (*turnstile).in_flux() || (*later).turnstile != (*blocked).turnstile ||
-                        (*later).block_hint != wait_type ||
-                        (*later).wait_event != (*blocked).wait_event ||
-                        (*turnstile_later).sequence() != (*turnstile).sequence();
+    bool locked = (*turnstile).in_flux();
+    if (world == World::moves) [[unlikely]] {
+        std::atomic_thread_fence(std::memory_order_acquire);
+        PartlyRead<Turnstile> turnstile_later;
+        PartlyRead<Thread> later;
+        static_assert(offsetof(Thread, block_hint) < offsetof(Thread, state) + 16);
+        static_assert(offsetof(Thread, turnstile) == offsetof(Thread, wait_event) + 8);
+        if (!turnstile_later.template read<Turnstile::status_offset>(read, blocked.turnstile) ||
+            !later.template read<offsetof(Thread, state)>(read, thread) ||
+            !later.template read<offsetof(Thread, wait_event)>(read, thread))
+            return WaitInfoRead::unreadable;
+        locked = locked ||
+                 reinterpret_cast<std::uint64_t>((*later).turnstile) != blocked.turnstile ||
+                 (*later).block_hint != wait_type || (*later).wait_event != blocked.wait_event ||
+                 (*turnstile_later).sequence() != (*turnstile).sequence();
+    }
     const std::uint64_t inheritor_id = inheritor != 0 ? (*inheriting).thread_id : 0;
 
     const std::uint64_t pid = static_cast<std::uint32_t>((*turnstile).owner_pid());
-    info.context = (*blocked).wait_event;
+    info.context = blocked.wait_event;
     switch (info.wait_type) {
         case kThreadWaitKernelMutex:
             info.owner = locked ? STACKSHOT_WAITOWNER_MTXSPIN : inheritor_id;

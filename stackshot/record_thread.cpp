@@ -12,7 +12,7 @@ namespace {
 
 void fill(thread_snapshot_v4& snapshot, const ThreadFacts& thread, std::uint64_t ss_flags) {
     snapshot.ths_thread_id = thread.thread_id;
-    snapshot.ths_wait_event = thread.wait_event;
+    snapshot.ths_wait_event = thread.blocked.wait_event;
     snapshot.ths_continuation = thread.continuation;
     snapshot.ths_total_syscalls = thread.total_syscalls;
     snapshot.ths_voucher_identifier = 0;
@@ -156,12 +156,11 @@ kern_return Recorder::record_wait(ThreadRef thread) {
     ThreadWait* const wait = waits_.place();
     if (wait == nullptr)
         return KERN_INSUFFICIENT_BUFFER_SIZE;
-    const auto waits = system_.wait_facts(quiesced_, thread, wait->facts);
-    if (waits.ok() && waits.value()) {
+    if (system_.wait_facts(quiesced_, thread, thread_.blocked, wait->facts)) {
         wait->thread_id = thread_.thread_id;
         waits_.add();
     }
-    return waits.error();
+    return KERN_SUCCESS;
 }
 
 }  // namespace stackshot

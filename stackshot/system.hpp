@@ -87,12 +87,21 @@ struct StackFacts {
     std::uint64_t low = 0, high = 0;
 };
 
+/// What a thread that waits says of it itself.
+struct BlockedThread {
+    std::uint64_t wait_event = 0;
+    std::uint64_t turnstile = 0;  ///< address of what System::wait_facts() goes on from; 0: none
+    std::uint8_t wait_type = 0;   ///< kThreadWait...
+
+    bool operator==(const BlockedThread&) const = default;
+};
+
 /// What the collector records of a thread. Times are in absolute time units.
 struct ThreadFacts {
     std::uint64_t thread_id = 0;
     std::uint64_t thread_address = 0;
     char name[64] = {};
-    std::uint64_t wait_event = 0;
+    BlockedThread blocked{};
     std::uint64_t continuation = 0;
     std::uint64_t total_syscalls = 0;
     std::uint64_t user_time = 0;
@@ -299,10 +308,11 @@ class System {
     /// Writes every member of `facts`. KERN_FAILURE: the thread cannot be read. That its neighbours
     /// agree on being such is for the caller to check.
     virtual kcdata::kern_return thread_facts(Quiesced&, ThreadRef thread, ThreadFacts& facts) = 0;
-    /// Writes every member of `facts`, if the thread waits for something that the format has a type
-    /// for; false if it does not. What is in the middle of a change, or cannot be read, is told as
-    /// such. KERN_FAILURE: the thread cannot be read.
-    virtual kcdata::Result<bool> wait_facts(Quiesced&, ThreadRef thread, WaitFacts& facts) = 0;
+    /// Writes every member of `facts`, if the thread, of which `blocked` was read, waits for
+    /// something that the format has a type for; false if it does not. What is in the middle of a
+    /// change, or cannot be read, is told as such.
+    virtual bool wait_facts(Quiesced&, ThreadRef thread, const BlockedThread& blocked,
+                            WaitFacts& facts) = 0;
     virtual MemoryFacts memory_facts(Quiesced&) = 0;
     /// CPUs that did not answer the stop of this trap.
     virtual CpuMask absent_cpus(Quiesced&) = 0;

@@ -59,9 +59,10 @@ class ForwardingSystem : public stackshot::System {
                                      stackshot::ThreadFacts& facts) override {
         return real_.thread_facts(quiesced, thread, facts);
     }
-    kcdata::Result<bool> wait_facts(stackshot::Quiesced& quiesced, stackshot::ThreadRef thread,
-                                    stackshot::WaitFacts& facts) override {
-        return real_.wait_facts(quiesced, thread, facts);
+    bool wait_facts(stackshot::Quiesced& quiesced, stackshot::ThreadRef thread,
+                    const stackshot::BlockedThread& blocked,
+                    stackshot::WaitFacts& facts) override {
+        return real_.wait_facts(quiesced, thread, blocked, facts);
     }
     stackshot::MemoryFacts memory_facts(stackshot::Quiesced& quiesced) override {
         return real_.memory_facts(quiesced);

@@ -33,7 +33,7 @@ stackshot::WaitFacts wait_info(const Thread& thread, WaitInfoRead* end = nullptr
             std::memcpy(to, reinterpret_cast<const void*>(address), 16);
             return true;
         },
-        address_of(&thread), info);
+        World::stands, address_of(&thread), blocked_thread(thread), info);
     if (end != nullptr)
         *end = result;
     return info;
@@ -188,7 +188,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a thread that runs, sleeps or is unreadable has no wait information") {
+TEST_CASE("a thread that runs or sleeps waits for nothing, and what cannot be read is told as such") {
     WaitInfoRead running{}, sleeping{}, unreadable{};
     fake_machine::run([&] {
         wait_info(current_thread(), &running);
@@ -201,8 +201,10 @@ TEST_CASE("a thread that runs, sleeps or is unreadable has no wait information")
         wait_info(sleeper.thread(), &sleeping);
         sleeper.finish();
         stackshot::WaitFacts info;
-        unreadable = read_thread_wait_info([](std::uint64_t, void*) { return false; },
-                                           address_of(&current_thread()), info);
+        const Turnstile turnstile;
+        unreadable = read_thread_wait_info(
+            [](std::uint64_t, void*) { return false; }, World::stands, address_of(&current_thread()),
+            {1, address_of(&turnstile), kThreadWaitKernelMutex}, info);
     });
     CHECK(running == WaitInfoRead::waits_for_nothing);
     CHECK(sleeping == WaitInfoRead::waits_for_nothing);
@@ -213,7 +215,7 @@ TEST_CASE("a hand-over between any two reads shows the owner before, behind, or 
     // Two threads wait; the owner gives the mutex back before the n-th read.
     int foreign = 0, locked_without_flag = 0, locked = 0;
     fake_machine::run([&] {
-        for (int hand_over_at = 0; hand_over_at < 11; hand_over_at++) {
+        for (int hand_over_at = 0; hand_over_at < 7; hand_over_at++) {
             Mutex mutex;
             Holder owner(20), next(60), last(40);
             owner.run([&] { mutex.lock(); });
@@ -232,7 +234,13 @@ TEST_CASE("a hand-over between any two reads shows the owner before, behind, or 
                 std::memcpy(to, reinterpret_cast<const void*>(address), 16);
                 return true;
             };
-            const WaitInfoRead end = read_thread_wait_info(read, address_of(&last.thread()), info);
+            stackshot::BlockedThread blocked;
+            {
+                SchedulerGuard guard;
+                blocked = blocked_thread(last.thread());
+            }
+            const WaitInfoRead end = read_thread_wait_info(
+                read, World::moves, address_of(&last.thread()), blocked, info);
             REQUIRE(end == WaitInfoRead::waits);
             if (reads <= hand_over_at) {
                 owner.run([&] { mutex.unlock(); });
@@ -275,7 +283,8 @@ TEST_CASE("in the middle of a change a queue is locked, and its owner is not tol
                         std::memcpy(to, reinterpret_cast<const void*>(address), 16);
                         return true;
                     },
-                    address_of(&waiter.thread()), info);
+                    World::stands, address_of(&waiter.thread()), blocked_thread(waiter.thread()),
+                    info);
                 (void)end;
                 turnstile.set_inheritor(guard, nullptr);
                 turnstile.wake_all(guard);

@@ -106,7 +106,8 @@ TEST_CASE("workers without work are parked, and a parked thread has no wait info
                 std::memcpy(to, reinterpret_cast<const void*>(address), 16);
                 return true;
             },
-            reinterpret_cast<std::uint64_t>(parked("parking").front()), info);
+            World::stands, reinterpret_cast<std::uint64_t>(parked("parking").front()),
+            blocked_thread(*parked("parking").front()), info);
         queue.enqueue(item);
         scene.working.wait();
         one_works = parked("parking").size();

@@ -71,7 +71,7 @@ FakeSystem::Task& FakeSystem::add_task(const std::string& name, std::size_t thre
         Thread& thread = task.threads.emplace_back();
         thread.facts.thread_id = 0x1000 + next_id_++;
         thread.facts.thread_address = 0xffff'0000'2000'0000 + thread.facts.thread_id * 512;
-        thread.facts.wait_event = fact();
+        thread.facts.blocked.wait_event = fact();
         thread.facts.continuation = fact();
         thread.facts.total_syscalls = fact();
         if (n % 3 != 0)
@@ -386,10 +386,11 @@ kern_return FakeSystem::thread_facts(Quiesced&, ThreadRef thread, ThreadFacts& o
     return found.facts_result;
 }
 
-Result<bool> FakeSystem::wait_facts(Quiesced&, ThreadRef thread, WaitFacts& out) {
-    if (read_fails())
-        return kcdata::KERN_FAILURE;
+bool FakeSystem::wait_facts(Quiesced&, ThreadRef thread, const BlockedThread& blocked,
+                            WaitFacts& out) {
     const Thread& found = thread_of(thread);
+    if (blocked != found.facts.blocked)
+        throw std::logic_error("asked with what another thread says");
     if (found.wait)
         out = *found.wait;
     return found.wait.has_value();

@@ -131,8 +131,8 @@ class FakeSystem : public stackshot::System {
                                    stackshot::TaskFacts& facts) override;
     kcdata::kern_return thread_facts(stackshot::Quiesced&, stackshot::ThreadRef thread,
                                      stackshot::ThreadFacts& facts) override;
-    kcdata::Result<bool> wait_facts(stackshot::Quiesced&, stackshot::ThreadRef thread,
-                                    stackshot::WaitFacts& facts) override;
+    bool wait_facts(stackshot::Quiesced&, stackshot::ThreadRef thread,
+                    const stackshot::BlockedThread& blocked, stackshot::WaitFacts& facts) override;
     stackshot::MemoryFacts memory_facts(stackshot::Quiesced&) override;
     stackshot::CpuMask absent_cpus(stackshot::Quiesced&) override { return absent; }
     /// Leaves the trap of the caller, once all CPUs are out of it, by a WorkersOverdue.

@@ -36,7 +36,7 @@ task_snapshot_v2 expected_snapshot(const TaskFacts& facts) {
 thread_snapshot_v4 expected_snapshot(const ThreadFacts& facts) {
     thread_snapshot_v4 snapshot{};
     snapshot.ths_thread_id = facts.thread_id;
-    snapshot.ths_wait_event = facts.wait_event;
+    snapshot.ths_wait_event = facts.blocked.wait_event;
     snapshot.ths_continuation = facts.continuation;
     snapshot.ths_total_syscalls = facts.total_syscalls;
     snapshot.ths_user_time = facts.user_time;

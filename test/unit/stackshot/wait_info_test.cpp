@@ -225,17 +225,6 @@ TEST_CASE("a thread that is left out has no wait info") {
         CHECK(info.waiter != task.threads[1].facts.thread_id);
 }
 
-TEST_CASE("a thread whose wait cannot be read fails the capture, and nothing is lost") {
-    const bool single = GENERATE(false, true);
-    FakeSystem system(2);
-    system.constant.tunables.single_threaded = single;
-    for (int n = 0; n < 3; ++n)
-        block(add_running_task(system, 2).threads[1], {.wait_type = kThreadWaitSemaphore});
-    const std::size_t failures = fail_each_read(system, {Request::all_pids, flags});
-    // Tasks and their end, each task's facts and first thread, each thread's and its next, waits.
-    CHECK(failures >= (single ? 4 + 3 * 2 + 6 * 2 + 3 : 3 + 6 + 3));
-}
-
 TEST_CASE("a task that none of the request's waits belongs to costs a process-scoped one nothing") {
     FakeSystem system(2);
     for (int n = 0; n < 3; ++n)
