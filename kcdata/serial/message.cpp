@@ -29,10 +29,15 @@ static_assert(sizeof(WireAnswerHead) == 16);
 struct WireReadHead {
     std::uint32_t name;
     std::uint32_t first;
-    std::uint16_t payload;
-    std::uint16_t reserved;
 };
-static_assert(sizeof(WireReadHead) == 12);
+static_assert(sizeof(WireReadHead) == 8);
+static_assert(max_frame_payload % read_unit == 0 && max_frame_payload / read_unit <= UINT8_MAX);
+
+/// A range in one byte: its distance from the one before above, its length below. Otherwise both
+/// follow this byte as numbers.
+constexpr std::int64_t largest_short_distance = 14;
+constexpr std::int64_t largest_short_length = 15;
+constexpr std::uint8_t long_range = 0xf0;
 
 /// LEB128 of at most 33 bits.
 constexpr std::size_t max_number_size = 5;
@@ -193,52 +198,72 @@ bool decode_list(std::span<const std::byte> body, std::span<ObjectDescription, m
 
 bool encode_read(MessageBuffer& message, ReadRequest& request, std::size_t size) {
     const std::size_t limit = message.bytes().size() + size;
-    if (!message.append_value(WireReadHead{.name = request.name,
-                                           .first = request.first,
-                                           .payload = request.payload,
-                                           .reserved = 0}))
+    if (!message.append_value(WireReadHead{.name = request.name, .first = request.first}) ||
+        !message.append_value(static_cast<std::uint8_t>(request.payload / read_unit)) ||
+        !message.append_value(request.kept))
         return false;
     std::int64_t end = 0;
     for (std::size_t index = 0; index < request.count; ++index) {
         const Range& range = request.ranges[index];
-        std::array<std::byte, 2 * max_number_size> bytes;
-        std::size_t used = put_number(std::span(bytes).first<max_number_size>(),
-                                      zigzag(std::int64_t{range.offset} - end));
-        used += put_number(std::span(bytes).subspan(used).first<max_number_size>(), range.length);
+        const std::int64_t offset = range.offset / read_unit;
+        const std::int64_t length = (std::int64_t{range.length} + read_unit - 1) / read_unit;
+        const std::int64_t distance = offset - end;
+        std::array<std::byte, 1 + 2 * max_number_size> bytes;
+        std::size_t used = 1;
+        if (distance >= 0 && distance <= largest_short_distance && length <= largest_short_length) {
+            bytes[0] = static_cast<std::byte>(distance << 4 | length);
+        } else {
+            bytes[0] = std::byte{long_range};
+            used += put_number(std::span(bytes).subspan<1, max_number_size>(), zigzag(distance));
+            used += put_number(std::span(bytes).subspan(used).first<max_number_size>(),
+                               static_cast<std::uint64_t>(length));
+        }
         if (message.bytes().size() + used > limit ||
             !message.append(std::span(bytes).first(used))) {
             request.count = index;
             break;
         }
-        end = std::int64_t{range.offset} + range.length;
+        end = offset + length;
     }
     return request.count != 0;
 }
 
 bool decode_read(std::span<const std::byte> body, ReadRequest& request) {
     WireReadHead head;
-    if (body.size() < sizeof(head) || !decode_body(body.first(sizeof(head)), head))
+    if (body.size() < sizeof(head) + 2 || !decode_body(body.first(sizeof(head)), head))
         return false;
+    body = body.subspan(sizeof(head));
     request.name = head.name;
     request.first = head.first;
-    request.payload = head.payload;
+    request.payload =
+        static_cast<std::uint16_t>(std::to_integer<std::uint32_t>(body[0]) * read_unit);
+    request.kept = std::to_integer<std::uint8_t>(body[1]);
     request.count = 0;
-    if (head.payload == 0 || head.payload > max_frame_payload)
+    if (request.payload == 0 || request.payload > max_frame_payload)
         return false;
     std::int64_t end = 0;
-    for (auto rest = body.subspan(sizeof(head)); !rest.empty();) {
-        std::uint64_t distance = 0;
-        std::uint64_t length = 0;
-        if (request.count == ReadRequest::max_ranges || !take_number(rest, distance) ||
-            !take_number(rest, length))
+    for (auto rest = body.subspan(2); !rest.empty();) {
+        const auto both = std::to_integer<std::uint8_t>(rest[0]);
+        rest = rest.subspan(1);
+        std::int64_t distance = both >> 4;
+        std::uint64_t length = both & 0xf;
+        if (both == long_range) {
+            std::uint64_t number = 0;
+            if (!take_number(rest, number) || !take_number(rest, length))
+                return false;
+            distance = unzigzag(number);
+        } else if (distance > largest_short_distance) {
             return false;
-        const std::int64_t offset = end + unzigzag(distance);
-        if (offset < 0 || length == 0 || length > UINT32_MAX ||
-            offset + static_cast<std::int64_t>(length) > std::int64_t{UINT32_MAX})
+        }
+        const std::int64_t offset = end + distance;
+        constexpr std::int64_t most = UINT32_MAX / read_unit;
+        if (request.count == ReadRequest::max_ranges || offset < 0 || offset >= most ||
+            length == 0 || static_cast<std::int64_t>(length) > most - offset)
             return false;
-        request.ranges[request.count++] = {.offset = static_cast<std::uint32_t>(offset),
-                                           .length = static_cast<std::uint32_t>(length)};
         end = offset + static_cast<std::int64_t>(length);
+        request.ranges[request.count++] = {
+            .offset = static_cast<std::uint32_t>(offset) * read_unit,
+            .length = static_cast<std::uint32_t>(length) * read_unit};
     }
     return request.count != 0;
 }

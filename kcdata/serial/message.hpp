@@ -181,18 +181,25 @@ bool decode_list(std::span<const std::byte> body, std::span<ObjectDescription, m
 /// already has: so a request repeats every range nothing was heard of yet, and one that is lost or
 /// comes twice costs nothing. Never are more bytes on their way than were granted.
 ///
-/// On the line: name u32, first u32, payload u16, then each range as two LEB128 numbers: how far
-/// it begins behind the end of the one before (zigzag), and its length; both in bytes.
+/// On the line, with everything in units of read_unit bytes: name u32, first u32, payload u8,
+/// kept u8, then each range as its distance from the end of the one before and its length. Both in
+/// one byte, the distance in the upper half, if they are at most 14 and from 1 to 15; otherwise
+/// 0xf0, then both as LEB128, the distance zigzag. So a lost frame costs a byte to ask for.
+inline constexpr std::uint32_t read_unit = 32;
 struct ReadRequest {
-    static constexpr std::size_t max_ranges = 32;
+    static constexpr std::size_t max_ranges = 64;
 
     std::uint32_t name = 0;
     std::uint32_t first = 0;    ///< number of ranges[0]
-    std::uint16_t payload = 0;  ///< 1 to max_payload
+    std::uint16_t payload = 0;  ///< read_unit to max_payload, a multiple of read_unit
+    std::uint8_t kept = 0;      ///< grants before the first that still hold; older ones are off
+    /// Offsets are multiples of read_unit. So are lengths, rounded up on the line, except that the
+    /// unikernel ends a range where the object ends.
     std::array<Range, max_ranges> ranges{};
     std::size_t count = 0;
 };
-/// Appends as many of the ranges as fit into `size` bytes and sets `count` to that.
+/// Appends as many of the ranges as fit into `size` bytes and sets `count` to that; false if none
+/// does.
 bool encode_read(MessageBuffer& message, ReadRequest& request, std::size_t size);
 /// False if it is malformed, a range is empty or ends behind 32 bits, or there are too many.
 bool decode_read(std::span<const std::byte> body, ReadRequest& request);

@@ -132,16 +132,22 @@ void Target::read(Session& session, const Request& request) {
         forget_owed();
     owed_session_ = session.id;
     owed_name_ = wanted.name;
+    // What the host has given up for lost, and has granted again if it wants it.
+    while (owed_count_ != 0 && owed_[owed_first_].number + wanted.kept < wanted.first)
+        settle_first();
     for (std::size_t index = 0; index < wanted.count && owed_count_ < max_owed; ++index) {
         const std::uint32_t number = wanted.first + static_cast<std::uint32_t>(index);
-        const Range& range = wanted.ranges[index];
+        Range range = wanted.ranges[index];
         if (number <= session.granted)
             continue;
-        if (range.offset >= size || range.length > size - range.offset) {
+        if (range.offset >= size) {
             refuse(request.head, session.encoding, KERN_INVALID_ARGUMENT);
             return;
         }
-        owed_[(owed_first_ + owed_count_) % max_owed] = {.range = range, .payload = wanted.payload};
+        range.length =
+            static_cast<std::uint32_t>(std::min<std::size_t>(range.length, size - range.offset));
+        owed_[(owed_first_ + owed_count_) % max_owed] = {
+            .number = number, .range = range, .payload = wanted.payload};
         ++owed_count_;
         session.granted = number;
     }
@@ -300,11 +306,14 @@ kern_return Target::send_next() {
         return result;
     owed.range.offset += length;
     owed.range.length -= length;
-    if (owed.range.length == 0) {
-        owed_first_ = (owed_first_ + 1) % max_owed;
-        --owed_count_;
-    }
+    if (owed.range.length == 0)
+        settle_first();
     return KERN_SUCCESS;
+}
+
+void Target::settle_first() {
+    owed_first_ = (owed_first_ + 1) % max_owed;
+    --owed_count_;
 }
 
 void Target::set_answer(Session& session, AnswerState state, kern_return result,

@@ -90,7 +90,7 @@ class Target final : private LineHandler {
   private:
     /// Answers are remembered for so many sessions, so that a stale hello costs nobody his.
     static constexpr std::size_t max_sessions = 4;
-    static constexpr std::size_t max_owed = 64;
+    static constexpr std::size_t max_owed = 128;
 
     struct Session {
         std::uint32_t id = 0;
@@ -102,6 +102,7 @@ class Target final : private LineHandler {
         MessageBuffer answer{};                ///< to it
     };
     struct Owed {
+        std::uint32_t number;
         Range range;
         std::uint16_t payload;
     };
@@ -123,6 +124,7 @@ class Target final : private LineHandler {
     void send_answer(const Session& session);
     /// Says why a request outside of the sequence is not done.
     void refuse(const RequestHead& head, Encoding encoding, kern_return result);
+    void settle_first();
     void forget_owed();
 
     TargetCommands& commands_;
