@@ -62,6 +62,12 @@ void Verb::argument(const char* name, std::string& value, const char* help,
     description_->arguments.push_back({name, help, values});
 }
 
+void Verb::words(const char* name, std::vector<std::string>& words, const char* help,
+                 const std::vector<std::string>& values) {
+    app_->add_option(name, words, help)->type_name("");
+    description_->arguments.push_back({"[" + std::string(name) + "]", help, values});
+}
+
 Option Verb::described(CLI::Option& option, const char* value_name, const char* help) {
     OptionDescription& description = description_->options.emplace_back();
     for (const std::string& name : option.get_snames())

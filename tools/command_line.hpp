@@ -54,6 +54,9 @@ class Verb {
     /// A word that has to be there. `name` stands for it in the help. `values`: all there are.
     void argument(const char* name, std::string& value, const char* help,
                   const std::vector<std::string>& values = {});
+    /// Any number of words behind the others, none too. `values`: all the first one can be.
+    void words(const char* name, std::vector<std::string>& words, const char* help,
+               const std::vector<std::string>& values = {});
     /// `value_name` stands for the value in the help. A vector gets a further value each time the
     /// option is given.
     template <typename T>

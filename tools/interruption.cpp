@@ -40,6 +40,11 @@ bool Interruption::requested() {
 }
 
 Wait wait_for(int fd, short events, std::chrono::milliseconds timeout) {
+    pollfd entry{fd, events, 0};
+    return wait_for(std::span(&entry, 1), timeout);
+}
+
+Wait wait_for(std::span<pollfd> entries, std::chrono::milliseconds timeout) {
     using namespace std::chrono;
     const auto deadline = steady_clock::now() + timeout;
     sigset_t open;
@@ -53,8 +58,7 @@ Wait wait_for(int fd, short events, std::chrono::milliseconds timeout) {
             std::max(nanoseconds{0}, duration_cast<nanoseconds>(deadline - steady_clock::now()));
         const timespec limit{static_cast<time_t>(left.count() / 1'000'000'000),
                              static_cast<long>(left.count() % 1'000'000'000)};
-        pollfd entry{fd, events, 0};
-        const int count = ppoll(&entry, 1, &limit, &open);
+        const int count = ppoll(entries.data(), entries.size(), &limit, &open);
         if (count > 0)
             return Wait::ready;
         if (count == 0)

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <span>
 
 namespace tools {
 
@@ -29,6 +30,10 @@ class Interruption {
 
 /// What a wait for a descriptor came to.
 enum class Wait { ready, timeout, interrupted, failed };
+
+/// Waits until one of `entries` is ready, has ended or failed: which and for what, poll() tells in
+/// them. Otherwise as wait_for() of one.
+Wait wait_for(std::span<pollfd> entries, std::chrono::milliseconds timeout);
 
 /// Waits until `fd` is ready for `events` (POLLIN, POLLOUT), has ended or failed. A signal that
 /// came before the call ends it at once, if an Interruption lives. `failed` leaves errno.

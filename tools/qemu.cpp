@@ -130,7 +130,7 @@ Expected<std::unique_ptr<Qemu>> Qemu::start(const std::vector<std::string>& comm
         return system_failure("starting " + command[0], error, exit_no_target);
     }
     return std::unique_ptr<Qemu>(
-        new Qemu(pid, source_of(std::move(output), "QEMU's UART"), std::move(input)));
+        new Qemu(pid, connection_of(std::move(output), std::move(input), "QEMU's UART")));
 }
 
 Qemu::~Qemu() {

@@ -48,19 +48,17 @@ class Qemu {
     Qemu(const Qemu&) = delete;
     Qemu& operator=(const Qemu&) = delete;
 
-    /// What the UART sends.
-    Source& uart() { return *uart_; }
+    /// The other end of its line.
+    Connection& uart() { return *uart_; }
     /// Waits up to `timeout` for QEMU's end; its wait status, if it has ended.
     std::optional<int> wait(std::chrono::milliseconds timeout);
     void kill();
 
   private:
-    Qemu(pid_t pid, std::unique_ptr<Source> uart, Descriptor uart_input)
-        : pid_(pid), uart_(std::move(uart)), uart_input_(std::move(uart_input)) {}
+    Qemu(pid_t pid, std::unique_ptr<Connection> uart) : pid_(pid), uart_(std::move(uart)) {}
 
     pid_t pid_;
-    std::unique_ptr<Source> uart_;
-    Descriptor uart_input_;  ///< kept open: QEMU would take its end for the end of the terminal
+    std::unique_ptr<Connection> uart_;
     std::optional<int> status_{};
 };
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "tools/capture_file.hpp"
-#include "tools/printable.hpp"
+#include "tools/console_text.hpp"
 
 namespace tools {
 
@@ -17,12 +17,7 @@ using kcdata::serial::AbandonReason;
 using kcdata::serial::PartialCapture;
 using kcdata::serial::Progress;
 
-Reception::Reception(ReceptionOptions options)
-    : options_(std::move(options)), receiver_(*this), terminal_(isatty(STDERR_FILENO) != 0) {}
-
-Reception::~Reception() {
-    clear_progress();
-}
+Reception::Reception(ReceptionOptions options) : options_(std::move(options)), receiver_(*this) {}
 
 std::optional<Failure> Reception::open() {
     if (options_.log.empty())
@@ -52,7 +47,7 @@ bool Reception::done() const {
 
 ExitStatus Reception::finish() {
     receiver_.finish();
-    clear_progress();
+    meter_.clear();
     if (!at_line_start_)
         std::fputc('\n', stderr);
     at_line_start_ = true;
@@ -84,15 +79,10 @@ std::string Reception::file_name(const std::string& output, unsigned index) {
 void Reception::text(std::span<const std::byte> bytes) {
     if (options_.hide_console)
         return;
-    // Noise of a strange or damaged line is none of its text: beyond ASCII it is escaped too.
-    std::string shown;
-    for (const char c : std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()))
-        shown += static_cast<unsigned char>(c) < 0x80
-                     ? printable(std::string_view(&c, 1), true)
-                     : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    const std::string shown = console_text(bytes);
     if (shown.empty())
         return;
-    clear_progress();
+    meter_.clear();
     at_line_start_ = shown.back() == '\n';
     std::fwrite(shown.data(), 1, shown.size(), stderr);
 }
@@ -100,7 +90,7 @@ void Reception::text(std::span<const std::byte> bytes) {
 void Reception::complete(std::uint32_t, std::vector<std::byte> bytes) {
     if (done())
         return;
-    clear_progress();
+    meter_.clear();
     if (!at_line_start_)
         std::fputc('\n', stderr);
     at_line_start_ = true;
@@ -115,30 +105,19 @@ void Reception::complete(std::uint32_t, std::vector<std::byte> bytes) {
 
 void Reception::progress(const Progress& progress) {
     ++frames_;
-    if (!terminal_ || progress.total == 0)
-        return;
-    const auto percent =
-        static_cast<unsigned>(std::uint64_t{100} * progress.received / progress.total);
     // In the middle of a line of the console there is no room.
-    if (!at_line_start_ || (progress_shown_ && percent == percent_shown_))
-        return;
-    percent_shown_ = percent;
-    progress_shown_ = true;
-    constexpr unsigned width = 30;
-    const unsigned full = percent * width / 100;
-    fmt::print(stderr, "\rreceiving [{:#<{}}{:.<{}}] {:3} % of {:.1f} KiB", "", full, "",
-               width - full, percent, progress.total / 1024.0);
-    std::fflush(stderr);
+    if (at_line_start_)
+        meter_.show(progress.received, progress.total);
 }
 
 void Reception::damaged(std::uint64_t position, std::size_t size) {
-    clear_progress();
+    meter_.clear();
     say("damage: {} bytes of the line from byte {} on are no whole frame", size, position);
     // Damage is only a loss if a capture misses something in the end.
 }
 
 void Reception::abandoned(const PartialCapture& capture, AbandonReason reason) {
-    clear_progress();
+    meter_.clear();
     switch (reason) {
         case AbandonReason::too_many:
             name_missing(capture, "was given up, as too many others began after it");
@@ -182,14 +161,8 @@ void Reception::salvage(const PartialCapture& capture) {
 }
 
 void Reception::note_failure(const Failure& failure) {
-    clear_progress();
+    meter_.clear();
     failed_ = report_failure(failure);
-}
-
-void Reception::clear_progress() {
-    if (progress_shown_)
-        fmt::print(stderr, "\r\x1b[K");
-    progress_shown_ = false;
 }
 
 }  // namespace tools

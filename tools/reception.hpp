@@ -9,6 +9,7 @@
 #include "kcdata/serial/receiver.hpp"
 #include "tools/descriptor.hpp"
 #include "tools/failure.hpp"
+#include "tools/progress_meter.hpp"
 
 namespace tools {
 
@@ -30,7 +31,6 @@ struct ReceptionOptions {
 class Reception final : private kcdata::serial::ReceiverHandler {
   public:
     explicit Reception(ReceptionOptions options);
-    ~Reception();
 
     /// Opens the log. To be called before anything else.
     std::optional<Failure> open();
@@ -62,14 +62,11 @@ class Reception final : private kcdata::serial::ReceiverHandler {
     void name_missing(const kcdata::serial::PartialCapture& capture, const char* fate);
     void salvage(const kcdata::serial::PartialCapture& capture);
     void note_failure(const Failure& failure);
-    void clear_progress();
 
     ReceptionOptions options_;
     kcdata::serial::Receiver receiver_;
     Descriptor log_{};
-    bool terminal_;
-    bool progress_shown_ = false;
-    unsigned percent_shown_ = 0;
+    ProgressMeter meter_{};
     bool at_line_start_ = true;
     std::uint64_t frames_ = 0;
     unsigned written_ = 0;

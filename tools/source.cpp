@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <netdb.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,11 +20,31 @@ namespace tools {
 namespace {
 
 constexpr std::chrono::seconds connect_timeout{10};
+/// How long the other end of a line may take no bytes.
+constexpr std::chrono::seconds write_timeout{10};
 
-class DescriptorSource final : public Source {
+std::optional<Failure> make_raw(int fd, const std::string& name, unsigned baud);
+
+/// write(), for which an other end that is gone is an error and no signal.
+ssize_t write_without_signal(int fd, std::span<const std::byte> bytes) {
+    sigset_t pipe_signal, before;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &pipe_signal, &before);
+    const ssize_t size = ::write(fd, bytes.data(), bytes.size());
+    const int error = errno;
+    constexpr timespec no_time{};
+    if (size < 0 && error == EPIPE)
+        sigtimedwait(&pipe_signal, nullptr, &no_time);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    errno = error;
+    return size;
+}
+
+class DescriptorConnection final : public Connection {
   public:
-    DescriptorSource(Descriptor descriptor, std::string name)
-        : descriptor_(std::move(descriptor)), name_(std::move(name)) {}
+    DescriptorConnection(Descriptor input, Descriptor output, std::string name)
+        : descriptor_(std::move(input)), output_(std::move(output)), name_(std::move(name)) {}
 
     Read read(std::span<std::byte> buffer, std::chrono::milliseconds timeout) override {
         switch (wait_for(descriptor_.get(), POLLIN, timeout)) {
@@ -47,6 +68,36 @@ class DescriptorSource final : public Source {
         return failed();
     }
     const std::string& name() const override { return name_; }
+    int descriptor() const override { return descriptor_.get(); }
+
+    std::optional<Failure> write(std::span<const std::byte> bytes) override {
+        const int fd = output_.valid() ? output_.get() : descriptor_.get();
+        while (!bytes.empty()) {
+            switch (wait_for(fd, POLLOUT, write_timeout)) {
+                case Wait::timeout:
+                    return Failure{fmt::format("{} takes nothing", name_), exit_no_target};
+                case Wait::interrupted:
+                    return Failure{"interrupted", exit_interrupted};
+                case Wait::failed:
+                    return system_failure("writing to " + name_, errno);
+                case Wait::ready:
+                    break;
+            }
+            const ssize_t size = write_without_signal(fd, bytes);
+            if (size >= 0)
+                bytes = bytes.subspan(static_cast<std::size_t>(size));
+            else if (errno != EAGAIN && errno != EINTR)
+                return system_failure("writing to " + name_, errno, exit_no_target);
+        }
+        return std::nullopt;
+    }
+    bool set_baud(unsigned baud) override {
+        const int fd = descriptor_.get();
+        if (isatty(fd) == 0)
+            return true;
+        // What has been written goes out at the old rate.
+        return tcdrain(fd) == 0 && !make_raw(fd, name_, baud);
+    }
 
   private:
     Read failed() const {
@@ -54,6 +105,7 @@ class DescriptorSource final : public Source {
     }
 
     Descriptor descriptor_;
+    Descriptor output_;
     std::string name_;
 };
 
@@ -135,18 +187,29 @@ std::optional<Failure> make_raw(int fd, const std::string& name, unsigned baud) 
     return std::nullopt;
 }
 
-Expected<std::unique_ptr<Source>> open_terminal_or_pipe(const std::string& path, unsigned baud) {
-    Descriptor fd(::open(path.c_str(), O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+/// A place that is open, and what it is.
+struct Opened {
+    Descriptor descriptor;
+    std::string name;
+};
+
+Expected<Opened> open_terminal_or_pipe(const std::string& path, unsigned baud, int access) {
+    Descriptor fd(::open(path.c_str(), access | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
     if (!fd.valid())
         return system_failure("opening " + path, errno, exit_no_target);
     if (isatty(fd.get()) != 0) {
         if (auto failure = make_raw(fd.get(), path, baud))
             return *failure;
     }
-    return source_of(std::move(fd), path);
+    if (access == O_RDWR && isatty(fd.get()) == 0)
+        return Failure{fmt::format("{} is neither a terminal device nor a socket: there is no way "
+                                   "back to the unikernel",
+                                   path),
+                       exit_usage};
+    return Opened{std::move(fd), path};
 }
 
-Expected<std::unique_ptr<Source>> open_unix_socket(const std::string& path) {
+Expected<Opened> open_unix_socket(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof(address.sun_path))
@@ -157,7 +220,7 @@ Expected<std::unique_ptr<Source>> open_unix_socket(const std::string& path) {
     if (!fd.valid() ||
         ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
         return system_failure("connecting to " + path, errno, exit_no_target);
-    return source_of(std::move(fd), path);
+    return Opened{std::move(fd), path};
 }
 
 /// 0, or the errno value of the connection that could not be made.
@@ -181,7 +244,7 @@ int connect_to(int fd, const addrinfo& address) {
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-Expected<std::unique_ptr<Source>> open_tcp(const std::string& place) {
+Expected<Opened> open_tcp(const std::string& place) {
     const std::size_t colon = place.rfind(':');
     if (colon == std::string::npos || colon == 0 || colon + 1 == place.size())
         return Failure{fmt::format("tcp:{}: not HOST:PORT", place), exit_usage};
@@ -203,7 +266,7 @@ Expected<std::unique_ptr<Source>> open_tcp(const std::string& place) {
                                address->ai_protocol));
         error = fd.valid() ? connect_to(fd.get(), *address) : errno;
         if (error == 0)
-            return source_of(std::move(fd), "tcp:" + place);
+            return Opened{std::move(fd), "tcp:" + place};
         if (error == EINTR)
             return Failure{"interrupted", exit_interrupted};
     }
@@ -217,20 +280,9 @@ bool remove_prefix(std::string& text, std::string_view prefix) {
     return true;
 }
 
-}  // namespace
-
-std::unique_ptr<Source> source_of(Descriptor descriptor, std::string name) {
-    return std::make_unique<DescriptorSource>(std::move(descriptor), std::move(name));
-}
-
-Expected<std::unique_ptr<Source>> open_line(const std::string& place, unsigned baud) {
+/// `access`: O_RDONLY or O_RDWR.
+Expected<Opened> open_place(const std::string& place, unsigned baud, int access) {
     std::string rest = place;
-    if (place == "-") {
-        Descriptor fd(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
-        if (!fd.valid())
-            return system_failure("opening standard input", errno, exit_no_target);
-        return source_of(std::move(fd), "standard input");
-    }
     if (remove_prefix(rest, "unix:"))
         return open_unix_socket(rest);
     if (remove_prefix(rest, "tcp:"))
@@ -244,7 +296,41 @@ Expected<std::unique_ptr<Source>> open_line(const std::string& place, unsigned b
         return Failure{
             fmt::format("{} is a file: `stackshot extract` takes captures out of a log", place),
             exit_usage};
-    return open_terminal_or_pipe(place, baud);
+    return open_terminal_or_pipe(place, baud, access);
+}
+
+}  // namespace
+
+std::unique_ptr<Source> source_of(Descriptor descriptor, std::string name) {
+    return connection_of(std::move(descriptor), Descriptor(), std::move(name));
+}
+
+std::unique_ptr<Connection> connection_of(Descriptor input, Descriptor output, std::string name) {
+    return std::make_unique<DescriptorConnection>(std::move(input), std::move(output),
+                                                  std::move(name));
+}
+
+Expected<std::unique_ptr<Source>> open_line(const std::string& place, unsigned baud) {
+    if (place == "-") {
+        Descriptor fd(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
+        if (!fd.valid())
+            return system_failure("opening standard input", errno, exit_no_target);
+        return source_of(std::move(fd), "standard input");
+    }
+    auto opened = open_place(place, baud, O_RDONLY);
+    if (!opened.ok())
+        return opened.failure();
+    return source_of(std::move(opened.value().descriptor), std::move(opened.value().name));
+}
+
+Expected<std::unique_ptr<Connection>> open_connection(const std::string& place, unsigned baud) {
+    if (place == "-")
+        return Failure{"standard input has no way back to the unikernel", exit_usage};
+    auto opened = open_place(place, baud, O_RDWR);
+    if (!opened.ok())
+        return opened.failure();
+    return connection_of(std::move(opened.value().descriptor), Descriptor(),
+                         std::move(opened.value().name));
 }
 
 Expected<std::unique_ptr<Source>> open_log(const std::string& path) {

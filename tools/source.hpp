@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -34,13 +35,29 @@ class Source {
     virtual const std::string& name() const = 0;
 };
 
+/// A live line: a Source that takes bytes too.
+class Connection : public Source {
+  public:
+    /// Writes all of `bytes`, waiting a while for an other end that takes none.
+    virtual std::optional<Failure> write(std::span<const std::byte> bytes) = 0;
+    /// Sets the rate; false: it cannot run at that. What has no rate runs at any.
+    virtual bool set_baud(unsigned baud) = 0;
+    /// What to poll for bytes to read.
+    virtual int descriptor() const = 0;
+};
+
 /// A Source over an open descriptor, which it owns.
 std::unique_ptr<Source> source_of(Descriptor descriptor, std::string name);
+/// A Connection over two open descriptors, which it owns; without `output` it writes to the one it
+/// reads from.
+std::unique_ptr<Connection> connection_of(Descriptor input, Descriptor output, std::string name);
 
 /// Opens a live line. `place` is the path of a terminal device (set to raw, 8N1, at `baud` bits a
 /// second), of a Unix socket (also unix:PATH) or of a pipe; tcp:HOST:PORT; or - for standard input.
 /// Fails with exit_no_target where nothing is to be connected to.
 Expected<std::unique_ptr<Source>> open_line(const std::string& place, unsigned baud);
+/// The same for both directions: not a pipe, nor standard input.
+Expected<std::unique_ptr<Connection>> open_connection(const std::string& place, unsigned baud);
 
 /// Opens a log of a line, plain or compressed by gzip; - is standard input.
 Expected<std::unique_ptr<Source>> open_log(const std::string& path);
