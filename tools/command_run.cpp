@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tools/commands.hpp"
+#include "tools/console.hpp"
 #include "tools/installation.hpp"
 #include "tools/qemu.hpp"
 #include "tools/reception.hpp"
@@ -37,13 +38,21 @@ struct Options {
     unsigned delay_ms = 1000;
     bool compress = false;
     bool verbose = false;
+    bool interactive = false;
+    unsigned linger = 2;
+
+    /// Whether the image runs on until somebody ends it, and takes a stackshot when it is asked to.
+    bool stays() const { return interactive || !qemu.socket.empty(); }
 };
 
 /// Ours first: a later argument overrides an earlier one.
 std::string boot_arguments(const Options& options) {
-    std::string arguments = fmt::format(
-        "ack_timeout_ms={} epoch={} stackshot.count={} stackshot.delay_ms={} stackshot.then=off",
-        ack_timeout_ms, std::time(nullptr), options.reception.count, options.delay_ms);
+    std::string arguments =
+        fmt::format("ack_timeout_ms={} epoch={}", ack_timeout_ms, std::time(nullptr));
+    arguments += options.stays()
+                     ? " stackshot.count=0"
+                     : fmt::format(" stackshot.count={} stackshot.delay_ms={} stackshot.then=off",
+                                   options.reception.count, options.delay_ms);
     if (!options.workload.empty())
         arguments += " workload=" + options.workload;
     if (options.compress)
@@ -74,6 +83,19 @@ void wait_for_power_off(Qemu& qemu, Reception& reception, std::span<std::byte> b
     qemu.wait(milliseconds(500));
 }
 
+/// Lets others talk to the image until it powers off.
+int serve(Qemu& qemu, const std::string& socket) {
+    say("the image's line is at unix:{}; Ctrl-C ends it", socket);
+    for (;;) {
+        if (const auto ended = qemu.wait(milliseconds(200))) {
+            say(end_of_qemu(*ended));
+            return WIFEXITED(*ended) && WEXITSTATUS(*ended) == 0 ? exit_complete : exit_failure;
+        }
+        if (Interruption::requested())
+            return exit_interrupted;
+    }
+}
+
 int run(Options& options) {
     if (options.qemu.image.empty()) {
         const auto found = find_companion("kernel8.img");
@@ -99,6 +121,13 @@ int run(Options& options) {
     if (!started.ok())
         return report_failure(started.failure());
     Qemu& qemu = *started.value();
+    if (options.interactive)
+        return run_console(qemu.uart(), {.output = options.reception.output,
+                                         .log = options.reception.log,
+                                         .linger = options.linger,
+                                         .starting = true});
+    if (options.stays())
+        return serve(qemu, options.qemu.socket);
 
     std::vector<std::byte> buffer(1 << 16);
     const seconds patience(options.reception.timeout);
@@ -168,6 +197,17 @@ void add_run_command(CommandLine& line) {
     verb.option("--qemu", "FILE", options->qemu.program, "The QEMU program").show_default();
     verb.option("--qemu-option", "ARG", options->qemu.extra,
                 "A further argument for QEMU; may be given several times");
+    Option interactive = verb.flag("-i,--interactive", options->interactive,
+                                   "Be the image's console, and take a stackshot only when it is "
+                                   "typed there; see `console`");
+    verb.option("--listen", "PATH", options->qemu.socket,
+                "Let its line be a Unix socket, for `request`, `watch` and `console`, until it "
+                "powers off")
+        .excludes(interactive);
+    verb.option("--linger", "S", options->linger,
+                "With --interactive: seconds to go on without a word from the image after the end "
+                "of an input that is no terminal")
+        .show_default();
     verb.flag("-v,--verbose", options->verbose, "Print the QEMU command");
     verb.details(details);
     verb.action([options] { return run(*options); });

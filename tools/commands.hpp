@@ -30,6 +30,8 @@ void add_reception_options(Verb& verb, ReceptionOptions& options);
 // Each adds its verb, with its options, its help and what it does.
 void add_run_command(CommandLine& line);
 void add_capture_command(CommandLine& line);
+void add_console_command(CommandLine& line);
+void add_request_command(CommandLine& line);
 void add_extract_command(CommandLine& line);
 void add_decode_command(CommandLine& line);
 void add_report_command(CommandLine& line);

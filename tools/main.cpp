@@ -33,6 +33,8 @@ int main(int argc, char** argv) {
     tools::CommandLine line(description, "stackshot " STACKSHOT_VERSION);
     tools::add_run_command(line);
     tools::add_capture_command(line);
+    tools::add_request_command(line);
+    tools::add_console_command(line);
     tools::add_extract_command(line);
     tools::add_decode_command(line);
     tools::add_report_command(line);

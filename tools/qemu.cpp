@@ -12,6 +12,17 @@
 
 namespace tools {
 
+namespace {
+
+std::string socket_backend(const std::string& path) {
+    std::string escaped;
+    for (const char c : path)
+        escaped += c == ',' ? std::string(",,") : std::string(1, c);
+    return fmt::format("unix:{},server=on,wait=off", escaped);
+}
+
+}  // namespace
+
 std::vector<std::string> qemu_command(const QemuOptions& options, unsigned host_cpus) {
     const bool one_thread = options.icount || options.smp > host_cpus;
     std::vector<std::string> command{
@@ -31,7 +42,7 @@ std::vector<std::string> qemu_command(const QemuOptions& options, unsigned host_
         "none",
         "-no-reboot",
         "-serial",
-        "stdio",
+        options.socket.empty() ? "stdio" : socket_backend(options.socket),
         "-kernel",
         options.image,
     };

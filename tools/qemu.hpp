@@ -24,13 +24,15 @@ struct QemuOptions {
     std::string cpu = "cortex-a72";
     std::string memory = "1G";
     std::string boot_arguments{};
+    /// The UART is a Unix socket of this path; empty: QEMU's standard input and output.
+    std::string socket{};
     /// Count instructions instead of following the clock: each takes 2^N ns.
     std::optional<unsigned> icount{};
     /// Handed to QEMU as they are, behind all others.
     std::vector<std::string> extra{};
 };
 
-/// The command, QEMU's program first, with the UART on standard input and output. `host_cpus` is
+/// The command, QEMU's program first. `host_cpus` is
 /// how many CPUs this host has: with more vCPUs than that they take turns on one thread, as those
 /// that wait would hold up those that work otherwise.
 std::vector<std::string> qemu_command(const QemuOptions& options, unsigned host_cpus);
