@@ -161,9 +161,9 @@ TEST_CASE("what is missing is named by its bytes") {
 }
 
 TEST_CASE("frames of different sizes fill each other's gaps") {
-    const auto capture = capture_of(8, 3000);
+    const auto capture = capture_of(8, 2000);
     std::mt19937 random(8);
-    for (int round = 0; round < 100; ++round) {
+    for (int round = 0; round < 40; ++round) {
         Recorder recorder;
         Receiver receiver(recorder);
         std::vector<bool> have(capture.size());

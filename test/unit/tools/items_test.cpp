@@ -1,12 +1,8 @@
-// Items as text and back: the buffers of test/data/kcdata (made and decoded by its make.py, which
-// knows the format by the reference tables only), the reference samples, and what is wrong in
-// texts.
-
-#include <sys/wait.h>
+// Items as text and back: the buffers of test/data/kcdata (made by its make.py, which knows the
+// format by the reference tables only), the reference samples, and what is wrong in texts.
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -118,7 +114,7 @@ TEST_CASE("the text of any buffer makes the same bytes again") {
             CHECK(nlohmann::json::accept(text));
             CHECK((encoded(text) == bytes));
             // Cut anywhere, and with any byte another one.
-            for (std::size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 64) {
+            for (std::size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 32) {
                 const auto cut = std::span(bytes).first(size);
                 CHECK((encoded(json_of(cut)) == Bytes(cut.begin(), cut.end())));
                 Bytes changed = bytes;
@@ -136,26 +132,6 @@ TEST_CASE("the text of every reference sample makes the same bytes again") {
         CHECK_FALSE(holds(text, "\"note\""));
         CHECK(text_of(bytes).problems == 0);
     });
-}
-
-TEST_CASE("decode prints of every buffer what libkdd makes of it") {
-    const TemporaryFolder folder;
-    std::size_t count = 0;
-    for (const fs::path& path : texts_in(KCDATA_DIR)) {
-        const std::string buffer = with_extension(path, ".kcdata").string();
-        INFO(path.filename().string());
-        const std::string command = "'" STACKSHOT_PROGRAM "' decode '" + buffer + "' >'" +
-                                    (folder / "out") + "' 2>'" + (folder / "err") + "'";
-        const int status = std::system(command.c_str());
-        INFO(read_text(folder / "err"));
-        CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
-        const auto expected =
-            nlohmann::json::parse(read_text(with_extension(path, ".expected.json")));
-        const auto printed = nlohmann::json::parse(read_text(folder / "out"), nullptr, false);
-        CHECK((printed == expected));
-        ++count;
-    }
-    CHECK(count > 30);
 }
 
 TEST_CASE("the text marks what is damaged where it stands, and goes on behind it") {
