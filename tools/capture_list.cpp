@@ -22,13 +22,15 @@ std::optional<Failure> CaptureList::add(const InputOptions& file, std::optional<
                        exit_usage};
     for (std::size_t i = 0; i < count; ++i)
         if (!only || *only == i + 1)
-            add(file.place(input, i), input.buffers()[i].bytes);
+            add({.place = file.place(input, i),
+                 .buffer = input.buffers()[i].bytes,
+                 .problems = input.problems()});
     return std::nullopt;
 }
 
-void CaptureList::add(const std::string& place, std::span<const std::byte> buffer) {
-    ExportedCapture capture{.place = place, .buffer = buffer, .snapshot = read_snapshot(buffer)};
-    Snapshot& snapshot = capture.snapshot;
+void CaptureList::add(ExportedCapture capture) {
+    const std::string& place = capture.place;
+    Snapshot& snapshot = capture.snapshot = read_snapshot(capture.buffer);
     for (const std::string& problem : snapshot.problems)
         say("{}: {}", place, problem);
     damaged_ |= !snapshot.problems.empty();

@@ -26,7 +26,8 @@ class CaptureList {
     ExitStatus status() const;
 
   private:
-    void add(const std::string& place, std::span<const std::byte> buffer);
+    /// Reads the buffer of `capture`.
+    void add(ExportedCapture capture);
 
     KernelSymbols& symbols_;
     /// The captures are views of them.

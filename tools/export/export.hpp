@@ -18,6 +18,8 @@ struct ExportedCapture {
     /// Its plain kcdata.
     std::span<const std::byte> buffer{};
     Snapshot snapshot{};
+    /// What kept parts of its file from being read.
+    std::vector<std::string> problems{};
     /// Of the kernel it was taken from; nullptr: addresses only.
     Symbolizer* symbols = nullptr;
     /// What the symbols come from; empty: there are none.
@@ -41,6 +43,7 @@ std::span<const ExportFormat> export_formats();
 const ExportFormat* find_export_format(const std::string& name);
 
 // One file of this folder each.
+void write_html(std::span<const ExportedCapture> captures, TextSink& sink);
 void write_folded(std::span<const ExportedCapture> captures, TextSink& sink);
 void write_speedscope(std::span<const ExportedCapture> captures, TextSink& sink);
 void write_perfetto(std::span<const ExportedCapture> captures, TextSink& sink);
