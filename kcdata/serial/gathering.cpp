@@ -44,6 +44,34 @@ std::uint32_t Gathering::store(std::uint32_t offset, std::span<const std::byte> 
     return received_ - received_before;
 }
 
+Gathering::Pieces::const_iterator Gathering::find(std::uint32_t offset) const {
+    const auto behind = pieces_.upper_bound(offset);
+    if (behind == pieces_.begin() || end_of(*std::prev(behind)) <= offset)
+        return pieces_.end();
+    return std::prev(behind);
+}
+
+bool Gathering::has(const Range& range) const {
+    std::uint32_t at = range.offset;
+    for (auto piece = find(at); at < range.offset + range.length; ++piece) {
+        if (piece == pieces_.end() || piece->first > at)
+            return false;
+        at = end_of(*piece);
+    }
+    return true;
+}
+
+std::vector<std::byte> Gathering::read(const Range& range) const {
+    std::vector<std::byte> bytes;
+    for (auto piece = find(range.offset); bytes.size() < range.length; ++piece) {
+        const std::size_t from = range.offset + bytes.size() - piece->first;
+        const auto rest = std::span(piece->second).subspan(from);
+        const auto taken = rest.first(std::min(rest.size(), range.length - bytes.size()));
+        bytes.insert(bytes.end(), taken.begin(), taken.end());
+    }
+    return bytes;
+}
+
 std::vector<Range> Gathering::missing() const {
     std::vector<Range> missing;
     std::uint32_t at = 0;

@@ -31,6 +31,10 @@ class Gathering {
 
     /// Takes the bytes from `offset` on, which lie inside the total; how many of them were new.
     std::uint32_t store(std::uint32_t offset, std::span<const std::byte> bytes);
+    /// Whether all bytes of `range`, which lies inside the total, have arrived.
+    bool has(const Range& range) const;
+    /// The bytes of `range`; requires has(range).
+    std::vector<std::byte> read(const Range& range) const;
     /// What has not arrived, in order.
     std::vector<Range> missing() const;
     /// All bytes before the first gap.
@@ -39,10 +43,15 @@ class Gathering {
     bool verified() const;
 
   private:
+    using Pieces = std::map<std::uint32_t, std::vector<std::byte>>;
+
+    /// The piece that holds the byte at `offset`, or the end.
+    Pieces::const_iterator find(std::uint32_t offset) const;
+
     std::uint32_t object_;
     std::uint32_t total_;
     std::uint32_t received_ = 0;
-    std::map<std::uint32_t, std::vector<std::byte>> pieces_;  ///< by offset; they do not overlap
+    Pieces pieces_;  ///< by offset; they do not overlap
 };
 
 }  // namespace kcdata::serial

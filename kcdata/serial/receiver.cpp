@@ -25,26 +25,35 @@ void Receiver::damaged(std::uint64_t position, std::size_t size) {
 
 void Receiver::frame(const Frame& frame) {
     DataFrame data;
-    if ((frame.kind != FrameKind::data && frame.kind != FrameKind::end) ||
-        !parse_data_frame(frame, data))
+    ParityFrame parity;
+    const bool is_parity = parse_parity_frame(frame, parity);
+    if (!is_parity && (frame.kind == FrameKind::text_data || !parse_data_frame(frame, data)))
         return;
-    const Key key{data.object, data.total};
+    const Key key =
+        is_parity ? Key{parity.object, parity.layout.total} : Key{data.object, data.total};
     if (std::find(ignored_.begin(), ignored_.end(), key) != ignored_.end())
         return;
-    if (data.total > limits_.max_total) {
+    if (key.second > limits_.max_total) {
         ignore(key);
         PartialCapture refused;
-        refused.progress = {.object = data.object, .total = data.total};
-        refused.missing.push_back({.offset = 0, .length = data.total});
+        refused.progress = {.object = key.first, .total = key.second};
+        refused.missing.push_back({.offset = 0, .length = key.second});
         handler_.abandoned(refused, AbandonReason::too_long);
         return;
     }
 
     const auto capture = open(key);
     Gathering& gathering = capture->gathering;
-    if (data.kind == FrameKind::end)
+    const std::uint32_t received_before = gathering.received();
+    if (is_parity) {
+        capture->repair.take(parity, gathering);
+    } else if (data.kind == FrameKind::end) {
         capture->end_seen = true;
-    if (gathering.store(data.offset, data.payload) != 0 || data.kind == FrameKind::end)
+    } else if (gathering.store(data.offset, data.payload) != 0) {
+        capture->repair.take(Range{data.offset, static_cast<std::uint32_t>(data.payload.size())},
+                             gathering);
+    }
+    if (gathering.received() != received_before || frame.kind == FrameKind::end)
         handler_.progress(progress_of(*capture));
     if (!gathering.complete())
         return;
@@ -53,7 +62,7 @@ void Receiver::frame(const Frame& frame) {
         std::vector<std::byte> bytes = gathering.bytes();
         open_.erase(capture);
         ignore(key);
-        handler_.complete(data.object, std::move(bytes));
+        handler_.complete(key.first, std::move(bytes));
     } else {
         const PartialCapture wrong = partial(*capture);
         open_.erase(capture);

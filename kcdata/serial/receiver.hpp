@@ -10,6 +10,7 @@
 
 #include "kcdata/serial/gathering.hpp"
 #include "kcdata/serial/line.hpp"
+#include "kcdata/serial/repair.hpp"
 
 namespace kcdata::serial {
 
@@ -48,8 +49,9 @@ class ReceiverHandler {
 };
 
 /// Gathers captures from a line that also carries console text. Frames may come in any order, more
-/// than once, in any size. Host only: it allocates, in proportion to the bytes received and never
-/// to a declared length, nor to the number of captures that were on the line.
+/// than once, in any size; where there are parity frames, they stand in for lost ones. Host only:
+/// it allocates, in proportion to the bytes received and never to a declared length, nor to the
+/// number of captures that were on the line.
 class Receiver final : private LineHandler {
   public:
     /// So many captures that are over are remembered.
@@ -76,6 +78,7 @@ class Receiver final : private LineHandler {
     using Key = std::pair<std::uint32_t, std::uint32_t>;
     struct Open {
         Gathering gathering;
+        Repair repair{};
         bool end_seen = false;
     };
 

@@ -39,7 +39,7 @@ EXTERNAL = {
 }
 # Files of a portable folder that only the host builds; they may use the hosted library.
 HOST_ONLY = {
-    f'kcdata/serial/{name}.{suffix}' for name in ('gathering', 'host', 'receiver') for suffix in ('cpp', 'hpp')
+    f'kcdata/serial/{name}.{suffix}' for name in ('gathering', 'host', 'receiver', 'repair') for suffix in ('cpp', 'hpp')
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

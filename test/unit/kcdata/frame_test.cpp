@@ -276,7 +276,7 @@ TEST_CASE("a line that fails stops the sender, and the frame is sent again") {
     for (int failing = 0; failing < 40; ++failing) {
         FailingWire line;
         line.writes_left_ = failing;
-        Sender sender(capture, line, 128);
+        Sender sender(capture, line, {.payload = 128});
         CHECK(sender.send_all() == KERN_OPERATION_TIMED_OUT);
         CHECK_FALSE(sender.done());
         line.writes_left_ = 1000000;

@@ -50,7 +50,7 @@ inline std::vector<std::vector<std::byte>> frames_of(std::span<const std::byte> 
                                                      std::size_t payload) {
     std::vector<std::vector<std::byte>> frames;
     Wire wire;
-    kcdata::serial::Sender sender(capture, wire, payload);
+    kcdata::serial::Sender sender(capture, wire, {.payload = payload});
     while (!sender.done()) {
         wire.bytes_.clear();
         if (sender.send_next() != kcdata::KERN_SUCCESS)

@@ -196,7 +196,7 @@ Bytes line_with(const Bytes& capture, std::size_t payload) {
         void text(std::string_view text) { must(write(std::as_bytes(std::span(text)))); }
     } sink;
     sink.text("booting\n");
-    serial::Sender sender(capture, sink, payload);
+    serial::Sender sender(capture, sink, {.payload = payload});
     while (!sender.done()) {
         must(sender.send_next());
         sink.text("console text\n");
