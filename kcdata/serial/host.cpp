@@ -440,10 +440,13 @@ void Host::note_frames(std::uint32_t arrived, std::uint32_t lost, std::size_t pa
 }
 
 void Host::set_payload(double payload) {
-    const std::uint32_t most = std::min<std::uint32_t>(peer_.max_payload, max_frame_payload);
+    // At a low rate nobody else gets a word in while a long frame is sent: a second at most.
+    const std::uint32_t second = (baud_rate_ != 0 ? baud_rate_ : usual_baud_rate) / 10;
+    const std::uint32_t most =
+        std::min({peer_.max_payload, std::uint32_t{max_frame_payload}, second});
     const auto units = static_cast<std::uint32_t>(payload / read_unit + 0.5);
-    payload_ = static_cast<std::uint16_t>(
-        std::clamp<std::uint32_t>(units * read_unit, read_unit, std::max(most, read_unit)));
+    payload_ = static_cast<std::uint16_t>(std::clamp<std::uint32_t>(
+        units * read_unit, read_unit, std::max(most / read_unit * read_unit, read_unit)));
     statistics_.payload = payload_;
 }
 

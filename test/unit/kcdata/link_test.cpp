@@ -128,6 +128,23 @@ TEST_CASE("an answer that is lost is given again, and the request carried out on
     CHECK(link.host_->statistics().retries >= 3);
 }
 
+TEST_CASE("the line is kept busy: 97 of 100 bytes it could carry are bytes of the object") {
+    for (const std::uint32_t rate : {115'200u, 921'600u, 3'000'000u}) {
+        // Five seconds of the line, and ends that take some milliseconds to hear of each other.
+        const std::size_t size = rate / 2;
+        Link link({.baud_rate = rate, .damage = {.latency = 2'000, .read_time = 8'000}});
+        REQUIRE(link.connect());
+        const auto object = link.commands_.add(random_capture(16, size), ObjectKind::capture);
+        const Time begin = link.now_;
+        REQUIRE(link.host_->pull(object, link.now_) == KERN_SUCCESS);
+        REQUIRE(link.settle(60 * second));
+        REQUIRE(link.told_.objects_.size() == 1);
+        INFO(rate << " baud: " << link.now_ - begin << " us");
+        CHECK((link.now_ - begin) * 97 <= 100 * 5 * second);
+        CHECK(link.host_->statistics().payload_repeated == 0);
+    }
+}
+
 TEST_CASE("a lost frame is sent again, and nothing else") {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         Link link({.seed = seed});
