@@ -38,6 +38,7 @@ constexpr const char* details =
 struct Options {
     InputOptions input{};
     std::string format = "text";
+    bool json = false;
 };
 
 int analyze_buffer(const Options& options, const std::string& place,
@@ -96,8 +97,13 @@ void add_analyze_command(CommandLine& line) {
     verb.option("--format", "FORMAT", options->format, "text, json or dot")
         .one_of({"text", "json", "dot"})
         .show_default();
+    verb.flag("--json", options->json, "The same as --format json");
     verb.details(details);
-    verb.action([options] { return analyze_file(*options); });
+    verb.action([options] {
+        if (options->json)
+            options->format = "json";
+        return analyze_file(*options);
+    });
 }
 
 }  // namespace tools

@@ -26,6 +26,7 @@ struct Options {
     InputOptions input{};
     KernelSymbols symbols{};
     std::string format = "text";
+    bool json = false;
     std::optional<unsigned> buffer{};
     std::string color = "auto";
     ReportOptions report{};
@@ -85,6 +86,7 @@ void add_report_command(CommandLine& line) {
     verb.option("--format", "FORMAT", options->format, "What to write; see below")
         .one_of(formats)
         .show_default();
+    verb.flag("--json", options->json, "The same as --format json");
     verb.option("--buffer", "N", options->buffer, "Only the N-th capture of the file [all]")
         .range(1, UINT_MAX);
     verb.flag("--brief", options->report.brief, "One line a thread, without stacks");
@@ -93,7 +95,11 @@ void add_report_command(CommandLine& line) {
         .one_of({"auto", "always", "never"})
         .show_default();
     verb.details(details + format_list());
-    verb.action([options] { return report_file(*options); });
+    verb.action([options] {
+        if (options->json)
+            options->format = "json";
+        return report_file(*options);
+    });
 }
 
 }  // namespace tools

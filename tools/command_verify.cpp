@@ -1,7 +1,12 @@
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "tools/commands.hpp"
+#include "tools/json_emitter.hpp"
 #include "tools/printable.hpp"
 #include "tools/verify.hpp"
 
@@ -30,17 +35,17 @@ struct Options {
     int generation = 0;
     bool strict = false;
     bool quiet = false;
+    bool json = false;
 };
 
-class Printer final : public VerifyReport {
+/// Counts what is found, and tells it.
+class Findings : public VerifyReport {
   public:
-    Printer(const Options& options) : options_(options) {}
+    explicit Findings(const Options& options) : options_(options) {}
 
-    void violation(const Violation& violation) override {
+    void violation(const Violation& violation) final {
         ++violations_;
-        fmt::print("{}: {:#010x}: item {}{}{}: {}: {}\n", options_.input.file, violation.offset,
-                   violation.item, violation.where.empty() ? "" : " in ", violation.where,
-                   violation.rule.name, printable(violation.what));
+        tell(violation);
     }
     void buffer(const Verified& buffer) override {
         if (!options_.quiet)
@@ -49,9 +54,84 @@ class Printer final : public VerifyReport {
     }
     std::uint64_t violations() const { return violations_; }
 
-  private:
+  protected:
+    virtual void tell(const Violation& violation) = 0;
+
     const Options& options_;
+
+  private:
     std::uint64_t violations_ = 0;
+};
+
+class Lines final : public Findings {
+  public:
+    using Findings::Findings;
+
+  private:
+    void tell(const Violation& violation) override {
+        fmt::print("{}: {:#010x}: item {}{}{}: {}: {}\n", options_.input.file, violation.offset,
+                   violation.item, violation.where.empty() ? "" : " in ", violation.where,
+                   violation.rule.name, printable(violation.what));
+    }
+};
+
+class Document final : public Findings {
+  public:
+    explicit Document(const Options& options) : Findings(options), json_(sink_) {
+        json_.begin_object();
+        text("file", options.input.file);
+        json_.key("violations");
+        json_.begin_array();
+    }
+
+    void buffer(const Verified& buffer) override {
+        Findings::buffer(buffer);
+        buffers_.push_back(buffer);
+    }
+
+    void finish(const std::vector<std::string>& problems) {
+        json_.end_array();
+        json_.key("buffers");
+        json_.begin_array();
+        for (const Verified& buffer : buffers_) {
+            json_.begin_object();
+            number("offset", buffer.offset);
+            number("generation", static_cast<std::uint64_t>(buffer.generation));
+            number("items", buffer.items);
+            json_.end_object();
+        }
+        json_.end_array();
+        json_.key("problems");
+        json_.begin_array();
+        for (const std::string& problem : problems)
+            json_.value(problem);
+        json_.end_array();
+        json_.end_object();
+        json_.line_feed();
+    }
+
+  private:
+    void text(std::string_view key, std::string_view value) {
+        json_.key(key);
+        json_.value(value);
+    }
+    void number(std::string_view key, std::uint64_t value) {
+        json_.key(key);
+        json_.value(value);
+    }
+    void tell(const Violation& violation) override {
+        json_.begin_object();
+        number("offset", violation.offset);
+        number("item", violation.item);
+        text("where", violation.where);
+        text("rule", violation.rule.name);
+        text("what", violation.what);
+        json_.end_object();
+    }
+
+    FileSink sink_{stdout};
+    JsonEmitter json_;
+    std::vector<Verified> buffers_{};
 };
 
 std::string rule_list() {
@@ -70,14 +150,29 @@ int verify_file(const Options& options) {
     wanted.max_inflated = options.input.max_size;
     if (options.generation != 0)
         wanted.generation = static_cast<Generation>(options.generation);
-    Printer printer(options);
-    if (const auto failure = verify(input.value().data(), wanted, printer))
-        return report_failure(*failure);
-    for (const std::string& problem : input.value().problems())
+    const auto run = [&](Findings& findings) {
+        return verify(input.value().data(), wanted, findings);
+    };
+    const std::vector<std::string>& problems = input.value().problems();
+    for (const std::string& problem : problems)
         say("{}: {}", options.input.file, problem);
-    if (printer.violations() == 0 && input.value().problems().empty())
+    std::optional<Failure> failure;
+    std::uint64_t violations = 0;
+    if (options.json) {
+        Document document(options);
+        failure = run(document);
+        document.finish(problems);
+        violations = document.violations();
+    } else {
+        Lines lines(options);
+        failure = run(lines);
+        violations = lines.violations();
+    }
+    if (failure)
+        return report_failure(*failure);
+    if (violations == 0 && problems.empty())
         return exit_complete;
-    say("{}: {} violations", options.input.file, printer.violations());
+    say("{}: {} violations", options.input.file, violations);
     return exit_failure;
 }
 
@@ -90,6 +185,8 @@ void add_verify_command(CommandLine& line) {
     verb.option("--generation", "N", options->generation, "How the padding must be told: 1, 2 or 3")
         .range(1, 3);
     verb.flag("--strict", options->strict, "Check the rules marked with * too");
+    verb.flag("--json", options->json,
+              "For programs: a JSON document with the lists violations and buffers");
     verb.flag("-q,--quiet", options->quiet, "Do not tell what was checked");
     verb.details(details + rule_list() + "\n");
     verb.action([options] { return verify_file(*options); });

@@ -24,6 +24,7 @@ struct InputOptions {
 void add_output_option(Verb& verb, ReceptionOptions& options);
 /// The argument FILE, and --max-size.
 void add_input_options(Verb& verb, InputOptions& options);
+void add_max_size_option(Verb& verb, InputOptions& options);
 /// The output option, and what else a live line needs.
 void add_reception_options(Verb& verb, ReceptionOptions& options);
 
@@ -36,6 +37,7 @@ void add_extract_command(CommandLine& line);
 void add_decode_command(CommandLine& line);
 void add_report_command(CommandLine& line);
 void add_analyze_command(CommandLine& line);
+void add_diff_command(CommandLine& line);
 void add_dump_command(CommandLine& line);
 void add_encode_command(CommandLine& line);
 void add_compress_command(CommandLine& line);

@@ -10,8 +10,10 @@ constexpr const char* description =
     "their states and stacks, at one moment.\n\n"
     "  stackshot run -o a.kcdata          boot the image in QEMU and take one\n"
     "  stackshot report a.kcdata          read it\n"
-    "  stackshot decode a.kcdata          the same as JSON, for programs\n\n"
-    "decode, report, dump, verify, compress and decompress read the kcdata of Apple's kernels "
+    "  stackshot decode a.kcdata          every record as JSON, for programs\n"
+    "  stackshot diff a.kcdata b.kcdata   what changed from one to the other\n\n"
+    "decode, report, diff, dump, verify, compress and decompress read the kcdata of Apple's "
+    "kernels "
     "too:\n"
     "stackshots, crash info, exit reasons. They need neither the image nor QEMU.\n";
 
@@ -39,6 +41,7 @@ int main(int argc, char** argv) {
     tools::add_decode_command(line);
     tools::add_report_command(line);
     tools::add_analyze_command(line);
+    tools::add_diff_command(line);
     tools::add_dump_command(line);
     tools::add_encode_command(line);
     tools::add_compress_command(line);

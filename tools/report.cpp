@@ -3,7 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "kcdata/records.hpp"
@@ -172,6 +175,7 @@ class Report {
             for (const ThreadSnapshot& thread : task.threads) {
                 ++threads;
                 frames += thread.kernel_stack ? thread.kernel_stack->size() : 0;
+                frames += thread.user_stack ? thread.user_stack->size() : 0;
             }
         std::string text = fmt::format("{}, {}, {}", plural(snapshot_.tasks.size(), "task"),
                                        plural(threads, "thread"), plural(frames, "stack frame"));
@@ -255,19 +259,85 @@ class Report {
 
     void show(const TaskSnapshot& task) {
         print("{}  {}\n", bold(task_name(task)), task_facts(task));
-        if (!options_.brief) {
-            for (const ThreadSnapshot& thread : task.threads)
-                show(thread);
-            print("\n");
-            return;
-        }
-        for (const ThreadSnapshot& thread : task.threads)
-            print("  {:>5}  {:<{}}  {:>8}  {}\n", thread.id, printable(thread.name), name_width_,
-                  priority_text(thread), state_text(thread));
+        if (options_.brief)
+            show_briefly(task);
+        else
+            show_stacks(task);
+        for (const ThreadSnapshot& thread : task.unchanged_threads)
+            print("  {:>5}  {:<{}}  {:>8}  {}, has not run since the capture before\n", thread.id,
+                  "", name_width_, priority_text(thread), state_text(thread));
         print("\n");
     }
 
-    static std::string task_facts(const TaskSnapshot& task) {
+    void show_briefly(const TaskSnapshot& task) {
+        for (const ThreadSnapshot& thread : task.threads)
+            print("  {:>5}  {:<{}}  {:>8}  {}\n", thread.id, printable(thread.name), name_width_,
+                  priority_text(thread), state_text(thread));
+    }
+
+    /// A stack that several threads have is shown once, where the first of them is.
+    void show_stacks(const TaskSnapshot& task) {
+        struct Group {
+            std::string stack{};
+            std::vector<const ThreadSnapshot*> threads{};
+        };
+        std::vector<Group> groups;
+        std::unordered_map<std::string, std::size_t> known;
+        std::set<std::size_t> images;
+        for (const ThreadSnapshot& thread : task.threads) {
+            const std::string stack = stack_text(task, thread, images);
+            const auto [found, is_new] = known.try_emplace(stack, groups.size());
+            if (is_new || !has_stack(thread))
+                groups.push_back({stack});
+            (has_stack(thread) ? groups[found->second] : groups.back()).threads.push_back(&thread);
+        }
+        for (const Group& group : groups) {
+            print("\n");
+            for (const ThreadSnapshot* const thread : group.threads)
+                show(*thread);
+            if (group.threads.size() > 1)
+                print("      {}\n",
+                      dim(fmt::format("{} threads with this stack:", group.threads.size())));
+            out_ += group.stack;
+        }
+        show_images(images);
+    }
+
+    /// Where to look up what has no name here.
+    void show_images(const std::set<std::size_t>& images) {
+        if (images.empty())
+            return;
+        print("\n  {}\n", dim("binary images"));
+        for (const std::size_t index : images) {
+            const Images::Image& image = stacks_.images().all()[index];
+            print("      {:#018x}  {}  {}\n", image.info.address, uuid_text(image.info.uuid),
+                  image_kind(image.kind));
+        }
+    }
+
+    static const char* image_kind(Images::Kind kind) {
+        switch (kind) {
+            case Images::Kind::process:
+                return "program or library";
+            case Images::Kind::shared_cache:
+                return "shared cache";
+            case Images::Kind::shared_cache_image:
+                return "library in the shared cache";
+            case Images::Kind::kernel:
+                return "kernel";
+            case Images::Kind::kernel_extension:
+                return "kernel or extension";
+            case Images::Kind::kernel_text_exec:
+                return "code of the kernel or an extension";
+        }
+        return "";
+    }
+
+    static bool has_stack(const ThreadSnapshot& thread) {
+        return thread.kernel_stack || thread.user_stack;
+    }
+
+    std::string task_facts(const TaskSnapshot& task) const {
         std::string text =
             fmt::format("pid {}, {}", task.pid ? fmt::format("{}", *task.pid) : unknown,
                         plural(task.threads.size(), "thread"));
@@ -276,21 +346,58 @@ class Report {
             text += ", terminated";
         if ((flags & kcdata::kPidSuspended) != 0)
             text += ", suspended";
+        if (task.unchanged)
+            text += ", unchanged since the capture before";
+        if (const auto times = cpu_times(task))
+            text += fmt::format(", user {}, system {}", microseconds_text(times->first),
+                                microseconds_text(times->second));
         return text;
     }
 
+    /// User and system microseconds of the threads that are and of those that were; nothing if any
+    /// is not known.
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> cpu_times(
+        const TaskSnapshot& task) const {
+        const auto microseconds = [this](std::optional<std::uint64_t> usec,
+                                         std::optional<std::uint64_t> absolute) {
+            const auto nanoseconds = snapshot_.nanoseconds(absolute);
+            if (!usec && nanoseconds)
+                usec = static_cast<std::uint64_t>(*nanoseconds / 1e3);
+            return usec;
+        };
+        auto user = microseconds({}, task.user_time_in_terminated_threads);
+        auto system = microseconds({}, task.system_time_in_terminated_threads);
+        const auto add = [](std::optional<std::uint64_t>& sum, std::optional<std::uint64_t> part) {
+            sum = sum && part ? std::optional(*sum + *part) : std::nullopt;
+        };
+        for (const ThreadSnapshot& thread : task.threads) {
+            add(user, microseconds(thread.user_usec, thread.user_time));
+            add(system, microseconds(thread.system_usec, thread.system_time));
+        }
+        if (!user || !system || !task.unchanged_threads.empty())
+            return std::nullopt;
+        return std::pair(*user, *system);
+    }
+
     void show(const ThreadSnapshot& thread) {
-        std::string title = fmt::format("thread {}", thread.id);
-        if (!thread.name.empty())
-            title += fmt::format(" \"{}\"", printable(thread.name));
-        print("\n  {}  {}\n", bold(title), state_text(thread));
+        print("  {}  {}{}\n", bold(thread_title(thread)), state_text(thread),
+              thread.unchanged ? ", has not run since the capture before" : "");
         print("      {}\n",
               dim(fmt::format("priority {}, user {}, system {}, runnable {}", priority_text(thread),
-                              microseconds_text(thread.user_usec),
-                              microseconds_text(thread.system_usec),
+                              cpu_time(thread.user_usec, thread.user_time),
+                              cpu_time(thread.system_usec, thread.system_time),
                               microseconds_text(thread.runnable_usec))));
+        if (!thread.dispatch_queue_label.empty())
+            print("      dispatch queue \"{}\"\n", printable(thread.dispatch_queue_label));
         show_wait(thread);
-        show_stack(thread);
+    }
+
+    /// By the record that is for it; by the thread's own where that is not there.
+    std::string cpu_time(std::optional<std::uint64_t> usec,
+                         std::optional<std::uint64_t> absolute) const {
+        if (usec || !snapshot_.nanoseconds(absolute))
+            return microseconds_text(usec);
+        return *absolute == 0 ? "0 s" : time_text(snapshot_.nanoseconds(absolute));
     }
 
     void show_wait(const ThreadSnapshot& thread) {
@@ -333,9 +440,10 @@ class Report {
             return "state unknown";
         const std::uint32_t state = *thread.state;
         const bool on_core = thread.has(kThreadOnCore);
-        const std::string last = thread.last_processor
-                                     ? fmt::format(", last on CPU {}", *thread.last_processor)
-                                     : std::string(", never ran");
+        const std::string last =
+            thread.last_processor ? fmt::format(", last on CPU {}", *thread.last_processor)
+            : thread.last_run_time.value_or(0) != 0 ? std::string()
+                                                    : std::string(", never ran");
         std::string text;
         if (on_core) {
             text = (state & (SS_TH_TERMINATE | SS_TH_TERMINATE2)) != 0 ? "terminating on "
@@ -392,32 +500,50 @@ class Report {
         return text;
     }
 
-    void show_stack(const ThreadSnapshot& thread) {
-        if (!thread.kernel_stack) {
-            print("      (no kernel stack recorded)\n");
-            return;
-        }
-        const auto frames = stacks_.kernel_stack(thread);
+    /// The lines of a stack. `images` gets those that hold what is not symbolized.
+    std::string stack_text(const TaskSnapshot& task, const ThreadSnapshot& thread,
+                           std::set<std::size_t>& images) const {
+        if (!has_stack(thread))
+            return "      (no kernel stack recorded)\n";
+        const auto frames = stacks_.whole_stack(task, thread);
         constexpr std::size_t widest = 64;
         std::size_t width = 0;
         for (const StackFrame& frame : frames)
             if (const std::size_t size = frame.name().size(); size <= widest)
                 width = std::max(width, size);
+        std::string text;
+        bool user = false;
         for (const StackFrame& frame : frames) {
-            print("    {:>3}  ", frame.index ? fmt::format("{}", *frame.index) : std::string());
+            if (frame.user && !std::exchange(user, true) && &frame != &frames.front())
+                text += fmt::format("         {}\n", dim("-- user --"));
+            text += fmt::format("    {:>3}  ",
+                                frame.index ? fmt::format("{}", *frame.index) : std::string());
             if (options_.addresses)
-                print("{}  ", frame.index ? dim(fmt::format("{:#018x}", frame.address))
-                                          : std::string(18, ' '));
-            if (frame.file.empty() && !frame.inlined)
-                print("{}\n", frame.name());
+                text += (frame.index ? dim(fmt::format("{:#018x}", frame.address))
+                                     : std::string(18, ' ')) +
+                        "  ";
+            const std::string place = place_text(frame, images);
+            if (place.empty() && !frame.inlined)
+                text += frame.name() + '\n';
             else
-                print("{:<{}}  {}{}\n", frame.name(), width, dim(frame.place()),
-                      frame.inlined ? dim(" (inlined)") : std::string());
+                text += fmt::format("{:<{}}  {}{}\n", frame.name(), width, dim(place),
+                                    frame.inlined ? dim(" (inlined)") : std::string());
             if (frame.exception_entry)
-                print("         {}\n", dim("-- exception; interrupted was --"));
+                text += fmt::format("         {}\n", dim("-- exception; interrupted was --"));
         }
-        if (thread.has(kcdata::kThreadTruncKernBT) || thread.has(kcdata::kThreadTruncatedBT))
-            print("         (the stack could not be followed any further)\n");
+        if (thread.has(kcdata::kThreadTruncKernBT) || thread.has(kcdata::kThreadTruncUserBT) ||
+            thread.has(kcdata::kThreadTruncatedBT))
+            text += "         (the stack could not be followed any further)\n";
+        return text;
+    }
+
+    /// The line of the source; of an address without name, the image for another tool to look in.
+    std::string place_text(const StackFrame& frame, std::set<std::size_t>& images) const {
+        if (!frame.function.empty() || !frame.image)
+            return frame.place();
+        images.insert(*frame.image);
+        const LoadInfo& image = stacks_.images().all()[*frame.image].info;
+        return fmt::format("{} + {:#x}", uuid_text(image.uuid), frame.address - image.address);
     }
 
     const Snapshot& snapshot_;

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <ctime>
+#include <utility>
 
+#include "kcdata/records.hpp"
 #include "tools/append.hpp"
 #include "tools/printable.hpp"
 
@@ -17,6 +19,25 @@ std::string task_title(const TaskSnapshot& task) {
 std::string thread_title(const ThreadSnapshot& thread) {
     return thread.name.empty() ? fmt::format("thread {}", thread.id)
                                : fmt::format("thread {} \"{}\"", thread.id, printable(thread.name));
+}
+
+std::vector<const char*> state_names(std::uint32_t state) {
+    using namespace kcdata;
+    constexpr std::pair<std::uint32_t, const char*> bits[] = {
+        {SS_TH_WAIT, "TH_WAIT"},
+        {SS_TH_SUSP, "TH_SUSP"},
+        {SS_TH_RUN, "TH_RUN"},
+        {SS_TH_UNINT, "TH_UNINT"},
+        {SS_TH_TERMINATE, "TH_TERMINATE"},
+        {SS_TH_TERMINATE2, "TH_TERMINATE2"},
+        {SS_TH_WAIT_REPORT, "TH_WAIT_REPORT"},
+        {SS_TH_IDLE, "TH_IDLE"},
+    };
+    std::vector<const char*> names;
+    for (const auto& [bit, name] : bits)
+        if ((state & bit) != 0)
+            names.push_back(name);
+    return names;
 }
 
 std::string plural(std::uint64_t count, std::string_view what) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/snapshot.hpp"
 
@@ -17,6 +18,8 @@ namespace tools {
 std::string task_title(const TaskSnapshot& task);
 /// thread 12 "name"
 std::string thread_title(const ThreadSnapshot& thread);
+/// "TH_WAIT" and so on, of SS_TH_*.
+std::vector<const char*> state_names(std::uint32_t state);
 /// "1 task", "2 tasks"
 std::string plural(std::uint64_t count, std::string_view what);
 /// A span of time in the unit that suits it, to about four digits; "unknown".

@@ -11,7 +11,6 @@ report made of it the same functions, inlined ones included.
 import collections
 import json
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -114,17 +113,22 @@ def captured_threads(stackshot, capture):
 
 def reported_stacks(stackshot, elf, capture):
     """thread id -> [(address, [function, those it is inlined into...])...], as the report shows."""
-    stacks = {}
-    for line in tool(stackshot, 'report', '--addresses', '--elf', elf, capture).splitlines():
-        if title := re.match(r'  thread (\d+)\b', line):
-            stack = stacks[int(title[1])] = []
-        elif frame := re.match(r'    [ \d]{3}  (0x[0-9a-f]{16}|\s{18})  (\S.*)', line):
-            function = short_name(re.split(r'\s{2,}| \(inlined\)$', frame[2])[0])
-            if frame[1].strip():
-                stack.append((int(frame[1], 16), [function]))
-            else:
-                stack[-1][1].append(function)
-    return stacks
+    report = json.loads(tool(stackshot, 'report', '--json', '--elf', elf, capture))
+    return {thread['id']: by_entry(thread.get('stack', []))
+            for task in report['captures'][0]['tasks'] for thread in task['threads']}
+
+
+def by_entry(frames):
+    """The frames of a stack, those inlined into one another together."""
+    entries = []
+    inlined = False
+    for frame in frames:
+        address = int(frame['address'], 16)
+        if not inlined:
+            entries.append((address, []))
+        entries[-1][1].append(short_name(frame.get('function', f'{address:#018x}')))
+        inlined = frame.get('inlined', False)
+    return entries
 
 
 def short_name(function):

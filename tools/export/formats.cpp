@@ -8,6 +8,7 @@ namespace {
 
 constexpr ExportFormat formats[] = {
     {"html", "one page for a browser, with everything in it", write_html},
+    {"json", "what the text tells, for programs", write_json},
     {"folded", "a line for each stack with its count, for flame graphs", write_folded},
     {"speedscope", "a profile of all threads and one of each, for speedscope.app",
      write_speedscope},

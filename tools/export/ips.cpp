@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "kcdata/records.hpp"
 #include "kcdata/stackshot_flags.hpp"
 #include "tools/export/export.hpp"
 #include "tools/json_emitter.hpp"
@@ -175,8 +174,13 @@ class Report {
         json.value(thread.id);
         if (!thread.name.empty())
             text(json, "name", thread.name);
-        if (thread.state)
-            write_state(json, *thread.state);
+        if (thread.state) {
+            json.key("state");
+            json.begin_array();
+            for (const char* const name : state_names(*thread.state))
+                json.value(name);
+            json.end_array();
+        }
         if (thread.base_priority)
             number(json, "basePriority", *thread.base_priority);
         if (thread.sched_priority)
@@ -210,26 +214,6 @@ class Report {
             json.end_array();
         }
         json.end_object();
-    }
-
-    static void write_state(JsonEmitter& json, std::uint32_t state) {
-        using namespace kcdata;
-        constexpr std::pair<std::uint32_t, const char*> bits[] = {
-            {SS_TH_WAIT, "TH_WAIT"},
-            {SS_TH_SUSP, "TH_SUSP"},
-            {SS_TH_RUN, "TH_RUN"},
-            {SS_TH_UNINT, "TH_UNINT"},
-            {SS_TH_TERMINATE, "TH_TERMINATE"},
-            {SS_TH_TERMINATE2, "TH_TERMINATE2"},
-            {SS_TH_WAIT_REPORT, "TH_WAIT_REPORT"},
-            {SS_TH_IDLE, "TH_IDLE"},
-        };
-        json.key("state");
-        json.begin_array();
-        for (const auto& [bit, name] : bits)
-            if ((state & bit) != 0)
-                json.value(name);
-        json.end_array();
     }
 
     /// What lies in no image is an offset in the absolute one, behind all others.

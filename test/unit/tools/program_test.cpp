@@ -69,7 +69,7 @@ TEST_CASE("help and version are data; every verb has help") {
     CHECK(outcome.status == 0);
     CHECK(outcome.err.empty());
     for (const std::string verb : {"run", "capture", "extract", "decode", "report", "analyze",
-                                   "dump", "encode", "compress", "decompress", "verify"}) {
+                                   "diff", "dump", "encode", "compress", "decompress", "verify"}) {
         CHECK(holds(outcome.out, verb));
         const Outcome help = run(folder, verb + " --help");
         CHECK(help.status == 0);
@@ -305,6 +305,56 @@ TEST_CASE("a damaged capture is exported as far as it goes, and ends with 3") {
         CHECK(holds(outcome.out, "idle #0"));
         CHECK(holds(outcome.err, "cut: offset 0x"));
     }
+}
+
+TEST_CASE("--json is the same as the format, and of verify what its lines tell") {
+    const TemporaryFolder folder;
+    const Bytes bytes = tools_test::small_capture();
+    write_bytes(folder / "a", bytes);
+    for (const std::string verb : {"report", "analyze"}) {
+        const Outcome flag = run(folder, verb + " a --json");
+        CHECK(flag.status == 0);
+        CHECK(flag.out == run(folder, verb + " a --format json").out);
+    }
+    const auto report = nlohmann::json::parse(run(folder, "report a --json").out);
+    const auto& task = report["captures"][0]["tasks"][1];
+    CHECK(task["name"] == "worker");
+    CHECK(task["threads"][0]["name"] == "blocked");
+    CHECK(task["threads"][0]["stack"][0]["address"] == "0x3004");
+    CHECK(task["threads"][0]["system_usec"] == 1500);
+    CHECK(report["captures"][0]["kernel"]["uuid"] == "00112233-4455-6677-8899-aabbccddeeff");
+    const Outcome lines = run(folder, "verify a");
+    const Outcome document = run(folder, "verify a --json");
+    CHECK(document.status == lines.status);
+    const auto verified = nlohmann::json::parse(document.out);
+    REQUIRE(verified["violations"].size() ==
+            static_cast<std::size_t>(std::count(lines.out.begin(), lines.out.end(), '\n')));
+    for (const auto& violation : verified["violations"])
+        CHECK(holds(lines.out, violation["rule"].get<std::string>() + ": " +
+                                   violation["what"].get<std::string>()));
+    CHECK(verified["buffers"].size() == 1);
+    CHECK(verified["buffers"][0]["generation"] == 3);
+}
+
+TEST_CASE("diff compares the last captures of two files; a damaged one ends with 3") {
+    const TemporaryFolder folder;
+    Bytes bytes = tools_test::small_capture();
+    write_bytes(folder / "a", bytes);
+    Outcome outcome = run(folder, "diff a a");
+    CHECK(outcome.status == 0);
+    CHECK(outcome.out.starts_with("From a to a: 0 ns\n"));
+    CHECK(holds(outcome.out, "stuck: the same stack in both (6)"));
+    CHECK_FALSE(holds(outcome.out, "new threads"));
+    const auto json = nlohmann::json::parse(run(folder, "diff a a --json").out);
+    CHECK(json["threads"].size() == 8);
+    bytes.resize(bytes.size() / 2);
+    write_bytes(folder / "cut", bytes);
+    outcome = run(folder, "diff a cut");
+    CHECK(outcome.status == 3);
+    CHECK(holds(outcome.out, "cut is damaged"));
+    CHECK(holds(outcome.out, "gone threads"));
+    CHECK(run(folder, "diff a nothing").status == 1);
+    CHECK(run(folder, "diff a").status == 2);
 }
 
 TEST_CASE("symbols of another build are not used, and the status is 5") {

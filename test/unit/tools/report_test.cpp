@@ -4,6 +4,7 @@
 
 #include "captures.hpp"
 #include "fake_symbolizer.hpp"
+#include "kcdata/records.hpp"
 #include "kcdata/stackshot_flags.hpp"
 #include "tools/kernel_symbols.hpp"
 
@@ -110,11 +111,68 @@ TEST_CASE("what an exception interrupted is looked up exactly, and marked") {
 TEST_CASE("a thread that has not run yet stands at the beginning of its first function") {
     FakeSymbolizer symbols;
     const std::string text = report(small_snapshot(), &symbols, {});
-    CHECK(part(text, "  thread 13 ") ==
+    CHECK(part(text, "  thread 13 ").starts_with("  thread 13 \"new\"  runnable, never ran\n"));
+    CHECK(part(text, "  thread 13 ").ends_with("      0  thread_start  kernel/start.S:1\n"));
+    CHECK(part(text, "  thread 15 ").starts_with("  thread 15 \"never started\"  not started\n"));
+}
+
+TEST_CASE("a stack that several threads of a task have is shown once, with their number") {
+    FakeSymbolizer symbols;
+    CHECK(part(report(small_snapshot(), &symbols, {}), "  thread 13 ") ==
           "  thread 13 \"new\"  runnable, never ran\n"
           "      priority 31, user 0 s, system 1.500 ms, runnable 2.000 s\n"
+          "  thread 15 \"never started\"  not started\n"
+          "      priority 31, user 0 s, system 1.500 ms, runnable 2.000 s\n"
+          "      2 threads with this stack:\n"
           "      0  thread_start  kernel/start.S:1\n");
-    CHECK(part(text, "  thread 15 ").starts_with("  thread 15 \"never started\"  not started\n"));
+}
+
+TEST_CASE("an address without name is told by image and offset, and the images by UUID") {
+    Snapshot snapshot = small_snapshot();
+    TaskSnapshot& task = snapshot.tasks[1];
+    task.images = {{0x100000000, {0x12, 0x34}}};
+    task.threads.resize(1);
+    task.threads[0].user_stack = {0x100000a00, 0x10};
+    const std::string text = report(snapshot, nullptr, {});
+    CHECK(
+        part(text, "  thread 10 ")
+            .ends_with("      1  0x0000000000002004\n"
+                       "         -- user --\n"
+                       "      0  0x0000000100000a00  12340000-0000-0000-0000-000000000000 + 0xa00\n"
+                       "      1  0x0000000000000010\n"));
+    CHECK(part(text, "  binary images") ==
+          "  binary images\n"
+          "      0x0000000100000000  12340000-0000-0000-0000-000000000000  program or library\n");
+}
+
+TEST_CASE("CPU times come from the thread's record where there is no record for them") {
+    Snapshot snapshot = small_snapshot();
+    ThreadSnapshot& thread = snapshot.tasks[1].threads[0];
+    thread.user_usec = thread.system_usec = thread.runnable_usec = std::nullopt;
+    thread.user_time = 5000;  // ticks of a microsecond
+    thread.system_time = 0;
+    CHECK(part(report(snapshot, nullptr, {}), "  thread 10 ")
+              .find("user 5.000 ms, system 0 s, runnable unknown") != std::string::npos);
+}
+
+TEST_CASE("a task's CPU time is that of its threads, also of those that are gone") {
+    Snapshot snapshot = small_snapshot();
+    snapshot.tasks[0].user_time_in_terminated_threads = 2000;
+    const std::string text = report(snapshot, nullptr, {});
+    CHECK(text.find("kernel_task  pid 0, 2 threads, user 2.000 ms, system 3.000 ms\n") !=
+          std::string::npos);
+}
+
+TEST_CASE("threads that a delta tells nothing new of are listed as such") {
+    Snapshot snapshot = small_snapshot();
+    ThreadSnapshot& thread = snapshot.tasks[0].unchanged_threads.emplace_back();
+    thread.id = 77;
+    thread.state = kcdata::SS_TH_RUN;
+    thread.sched_priority = thread.base_priority = 4;
+    CHECK(report(snapshot, nullptr, {.brief = true})
+              .find("     77                        4  runnable") != std::string::npos);
+    CHECK(report(snapshot, nullptr, {.brief = true}).find("has not run since the capture before") !=
+          std::string::npos);
 }
 
 TEST_CASE("a thread without name or stack says so") {
@@ -149,7 +207,7 @@ TEST_CASE("the brief form has one line a thread") {
     FakeSymbolizer symbols;
     CHECK(
         part(report(small_snapshot(), &symbols, {.brief = true}), "kernel_task  pid") ==
-        "kernel_task  pid 0, 2 threads\n"
+        "kernel_task  pid 0, 2 threads, user 0 s, system 3.000 ms\n"
         "      1  idle #0               0  idle on CPU 0\n"
         "      2  absent         47 (base 31)  running on CPU 3, which did not stop: the stack is "
         "the last one known\n");
