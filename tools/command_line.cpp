@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -46,6 +47,15 @@ Option& Option::one_of(const std::vector<std::string>& values) {
 Option& Option::size() {
     // What is added last comes first.
     option_->transform(CLI::AsSizeValue(false).description(""))->transform(without_sign());
+    return *this;
+}
+
+Option& Option::milliseconds() {
+    const std::map<std::string, unsigned> units{{"ms", 1}, {"s", 1000}, {"min", 60'000}};
+    option_
+        ->transform(
+            CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::CASE_SENSITIVE).description(""))
+        ->transform(without_sign());
     return *this;
 }
 

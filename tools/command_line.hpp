@@ -34,6 +34,9 @@ class Option {
     Option& one_of(const std::vector<std::string>& values);
     /// K, M or G may follow the number: powers of 1024.
     Option& size();
+    /// The value is a span of time: ms, s or min may follow the number; ms if nothing does. The
+    /// variable gets it in milliseconds.
+    Option& milliseconds();
     /// Refuses a command line that has `other` too.
     Option& excludes(const Option& other);
 

@@ -35,6 +35,7 @@ void add_console_command(CommandLine& line);
 void add_request_command(CommandLine& line);
 void add_extract_command(CommandLine& line);
 void add_decode_command(CommandLine& line);
+void add_profile_command(CommandLine& line);
 void add_report_command(CommandLine& line);
 void add_analyze_command(CommandLine& line);
 void add_diff_command(CommandLine& line);

@@ -22,7 +22,7 @@ inline constexpr const char* exit_status_help =
     "  2    wrong usage\n"
     "  3    the input is damaged or incomplete; what could be salvaged was\n"
     "  4    no target, or it did not answer in time\n"
-    "  5    the symbols do not match the capture's build-id; addresses only\n"
+    "  5    the symbols of --elf do not match the capture's build-id; addresses only\n"
     "  10   analyze found a deadlock\n"
     "  130  interrupted\n"
     "Data goes to standard output, everything else to standard error.";

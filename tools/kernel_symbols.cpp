@@ -24,7 +24,8 @@ void KernelSymbols::add_option(Verb& verb) {
 }
 
 std::optional<Failure> KernelSymbols::open() {
-    if (elf_.empty())
+    named_ = !elf_.empty();
+    if (!named_)
         elf_ = find_companion("kernel.elf").value_or("");
     if (elf_.empty()) {
         say("no kernel.elf beside this program and none named with --elf: addresses only");
@@ -40,18 +41,25 @@ std::optional<Failure> KernelSymbols::open() {
 Symbolizer* KernelSymbols::of(const Snapshot& snapshot, const std::string& place) {
     if (symbols_ == nullptr)
         return nullptr;
+    std::string why;
     switch (compare_build_id(snapshot, *symbols_)) {
         case BuildIdMatch::match:
             return symbols_.get();
         case BuildIdMatch::mismatch:
-            say("the capture is of the kernel with build-id {}, {} is {}: addresses only",
+            why = fmt::format(
+                "the capture is of the kernel with build-id {}, {} is {}: addresses only",
                 hexadecimal(snapshot.kernel->uuid), elf_, hexadecimal(symbols_->build_id()));
             break;
         case BuildIdMatch::unknown:
-            say("{} tells no build-id: addresses only", snapshot.kernel ? elf_ : place);
+            why =
+                fmt::format("{} tells no build-id: addresses only", snapshot.kernel ? elf_ : place);
             break;
     }
-    wrong_ = true;
+    // Of many captures of one kernel, once is enough.
+    if (why != said_)
+        say(why);
+    said_ = why;
+    wrong_ |= named_;
     return nullptr;
 }
 

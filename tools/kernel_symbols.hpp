@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tools/command_line.hpp"
@@ -25,14 +26,16 @@ class KernelSymbols {
     /// The symbols if they are of the capture's kernel; otherwise nullptr, and what is wrong is
     /// said. `place` is how messages name the capture. Requires open().
     Symbolizer* of(const Snapshot& snapshot, const std::string& place);
-    /// Whether the symbols were not those of some capture.
+    /// Whether symbols that the user named were not those of some capture.
     bool wrong() const { return wrong_; }
     const std::string& file() const { return elf_; }
 
   private:
     std::string elf_{};
     std::unique_ptr<Symbolizer> symbols_{};
+    bool named_ = false;
     bool wrong_ = false;
+    std::string said_{};
 };
 
 }  // namespace tools

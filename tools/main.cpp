@@ -11,7 +11,8 @@ constexpr const char* description =
     "  stackshot run -o a.kcdata          boot the image in QEMU and take one\n"
     "  stackshot report a.kcdata          read it\n"
     "  stackshot decode a.kcdata          every record as JSON, for programs\n"
-    "  stackshot diff a.kcdata b.kcdata   what changed from one to the other\n\n"
+    "  stackshot diff a.kcdata b.kcdata   what changed from one to the other\n"
+    "  stackshot profile --count 50       what threads are at, how often\n\n"
     "decode, report, diff, dump, verify, compress and decompress read the kcdata of Apple's "
     "kernels "
     "too:\n"
@@ -40,6 +41,7 @@ int main(int argc, char** argv) {
     tools::add_extract_command(line);
     tools::add_decode_command(line);
     tools::add_report_command(line);
+    tools::add_profile_command(line);
     tools::add_analyze_command(line);
     tools::add_diff_command(line);
     tools::add_dump_command(line);

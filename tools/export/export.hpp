@@ -45,6 +45,7 @@ const ExportFormat* find_export_format(const std::string& name);
 // One file of this folder each.
 void write_html(std::span<const ExportedCapture> captures, TextSink& sink);
 void write_json(std::span<const ExportedCapture> captures, TextSink& sink);
+void write_tree(std::span<const ExportedCapture> captures, TextSink& sink);
 void write_folded(std::span<const ExportedCapture> captures, TextSink& sink);
 void write_speedscope(std::span<const ExportedCapture> captures, TextSink& sink);
 void write_perfetto(std::span<const ExportedCapture> captures, TextSink& sink);

@@ -9,6 +9,7 @@ namespace {
 constexpr ExportFormat formats[] = {
     {"html", "one page for a browser, with everything in it", write_html},
     {"json", "what the text tells, for programs", write_json},
+    {"tree", "a tree of calls for each thread, with counts, for people", write_tree},
     {"folded", "a line for each stack with its count, for flame graphs", write_folded},
     {"speedscope", "a profile of all threads and one of each, for speedscope.app",
      write_speedscope},

@@ -82,8 +82,9 @@ void write_capture(JsonEmitter& json, const ExportedCapture& capture) {
         write(json, "symbols", std::optional(capture.symbols_from));
     json.key("problems");
     json.begin_array();
-    for (const std::string& problem : snapshot.problems)
-        json.value(problem);
+    for (const auto* problems : {&capture.problems, &snapshot.problems})
+        for (const std::string& problem : *problems)
+            json.value(problem);
     json.end_array();
     json.key("tasks");
     json.begin_array();

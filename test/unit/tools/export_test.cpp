@@ -261,6 +261,30 @@ TEST_CASE("folded stacks are task, thread and frames, outermost first, and how m
               {"work:er [7];thread 11;0xffff000000000204;0xffff000000000304", 3}});
 }
 
+TEST_CASE(
+    "a tree has the frames of a thread with the captures that have them, and what it was at") {
+    ExportedCapture captures[] = {waiting(1'000'000), waiting(2'000'000), waiting(4'000'000)};
+    Snapshot& last = captures[2].snapshot;
+    last.tasks[0].threads[1].kernel_stack = {0xffff000000000504, 0xffff000000000204};
+    last.tasks[0].threads[1].state = kcdata::SS_TH_WAIT;
+    for (ExportedCapture& capture : captures) {
+        Snapshot& snapshot = capture.snapshot;
+        snapshot.tasks[0].threads.erase(snapshot.tasks[0].threads.begin());
+        snapshot.tasks[0].wait_infos.clear();
+        snapshot.tasks[0].threads[0].user_usec = *snapshot.absolute_time / 1000;
+        snapshot.tasks[0].threads[0].system_usec = 7;
+    }
+    CHECK(write("tree", captures) ==
+          "3 captures over 3.000 ms\n"
+          "\nwork;er [7]\n"
+          "  thread 11  in 3 of 3, used 3.000 ms\n"
+          "        2  is runnable, but not running\n"
+          "        1  waits, for what is not recorded\n"
+          "          3  0xffff000000000204\n"
+          "            2  0xffff000000000304\n"
+          "            1  0xffff000000000504\n");
+}
+
 TEST_CASE("speedscope gets a profile of all threads and one of each, of all captures") {
     const ExportedCapture captures[] = {waiting(), waiting()};
     const json file = parse_strictly(write("speedscope", captures));

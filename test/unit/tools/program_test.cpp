@@ -357,6 +357,50 @@ TEST_CASE("diff compares the last captures of two files; a damaged one ends with
     CHECK(run(folder, "diff a").status == 2);
 }
 
+TEST_CASE("profile merges the captures of all files, in every format that holds several") {
+    const TemporaryFolder folder;
+    const Bytes bytes = tools_test::small_capture();
+    write_bytes(folder / "a", bytes);
+    write_bytes(folder / "b", bytes);
+    Outcome outcome = run(folder, "profile a b a");
+    CHECK(outcome.status == 0);
+    CHECK(outcome.out.starts_with("3 captures over 0 ns\n"));
+    CHECK(holds(outcome.out, "thread 10 \"blocked\"  in 3 of 3"));
+    CHECK(holds(run(folder, "profile a b --format folded").out, "0x0000000000002000 2\n"));
+    const auto profile = nlohmann::json::parse(run(folder, "profile a b --format speedscope").out);
+    CHECK(profile["profiles"][0]["samples"].size() == 16);
+    CHECK(run(folder, "profile a --format ips").status == 2);
+    CHECK(run(folder, "profile a nothing").status == 1);
+    CHECK(run(folder, "profile a --every 1h").status == 2);
+    write_bytes(folder / "b", Bytes(bytes.begin(), bytes.begin() + 2000));
+    CHECK(run(folder, "profile a b").status == 3);
+}
+
+TEST_CASE("profile without files takes captures of the image, and leaves them if asked to") {
+    const TemporaryFolder folder;
+    Bytes line = tools_test::line_with(tools_test::small_capture());
+    write_fake_qemu(folder, line, "echo \"$@\" >arguments; exit 0");
+    constexpr const char* profile = "profile --qemu ./qemu --image image --count 1 --every 25ms";
+    Outcome outcome = run(folder, profile);
+    CHECK(outcome.status == 0);
+    CHECK(outcome.out.starts_with("1 capture\n"));
+    CHECK(holds(text_of(folder / "arguments"), " stackshot.count=1 "));
+    CHECK(holds(text_of(folder / "arguments"), " stackshot.interval_ms=25"));
+    CHECK(holds(text_of(folder / "arguments"), " stackshot.compress"));
+    CHECK(read_bytes(folder / "a.kcdata").empty());
+    CHECK(run(folder, std::string(profile) + " -o a.kcdata").status == 0);
+    CHECK(read_bytes(folder / "a.kcdata") == tools_test::small_capture());
+    CHECK(run(folder, std::string(profile) + " -o -").status == 2);
+    // One of two is there: it is shown, and that the other is missing.
+    outcome = run(folder, "profile --qemu ./qemu --image image --count 2");
+    CHECK(outcome.status == 3);
+    CHECK(outcome.out.starts_with("1 capture\n"));
+    write_fake_qemu(folder, {}, "exit 0");
+    outcome = run(folder, profile);
+    CHECK(outcome.status == 1);
+    CHECK(holds(outcome.err, "no capture arrived"));
+}
+
 TEST_CASE("symbols of another build are not used, and the status is 5") {
     const TemporaryFolder folder;
     write_bytes(folder / "a.kcdata", tools_test::small_capture());
