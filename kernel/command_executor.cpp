@@ -4,6 +4,7 @@
 
 #include "kcdata/stackshot_flags.hpp"
 #include "kernel/console.hpp"
+#include "kernel/page_allocator.hpp"
 #include "kernel/pl011_driver.hpp"
 #include "kernel/shutdown.hpp"
 #include "kernel/stackshot_call.hpp"
@@ -56,9 +57,28 @@ kern_return kern_return_of(bsd_errno error) {
 
 CommandExecutor::Held::Held() : config(kernel_task()) {}
 
+std::span<const std::byte> CommandExecutor::Held::bytes() const {
+    return compressed.pages.empty()
+               ? config.buffer()
+               : std::span<const std::byte>(compressed.pages).first(compressed.size);
+}
+
 void CommandExecutor::Held::release() {
     config.release();
+    if (!compressed.pages.empty())
+        page_allocator().free(compressed.pages);
+    compressed = {};
     description = {};
+}
+
+kern_return CommandExecutor::Held::compress() {
+    const auto result = compress_capture(config.buffer());
+    if (!result.ok())
+        return result.error();
+    compressed = result.value();
+    config.release();
+    description = describe_object(bytes(), ObjectKind::capture, description.time);
+    return KERN_SUCCESS;
 }
 
 bsd_errno CommandExecutor::Held::take(const stackshot_config& wanted) {
@@ -93,8 +113,19 @@ Result<ObjectDescription> CommandExecutor::take_stackshot(const StackshotRequest
     wanted.sc_delta_timestamp = request.delta_timestamp;
     wanted.sc_pagetable_mask = request.pagetable_mask;
     wanted.sc_size = request.size_hint;
-    if ((request.flags & STACKSHOT_SAVE_IN_KERNEL_BUFFER) == 0)
-        return hold(taken_, wanted);
+    if ((request.flags & STACKSHOT_SAVE_IN_KERNEL_BUFFER) == 0) {
+        constexpr std::uint64_t compressed_delta =
+            STACKSHOT_COLLECT_DELTA_SNAPSHOT | STACKSHOT_DO_COMPRESS;
+        if ((request.flags & compressed_delta) != compressed_delta)
+            return hold(taken_, wanted);
+        wanted.sc_flags &= ~STACKSHOT_DO_COMPRESS;
+        const auto plain = hold(taken_, wanted);
+        if (!plain.ok())
+            return plain;
+        // Without memory for that it stays as it is: better long than lost.
+        (void)held_[taken_].compress();
+        return held_[taken_].description;
+    }
     // Only the kernel itself may ask for that, and it is given nothing.
     const kern_return error = stackshot_subsystem().snapshot(nullptr, STACKSHOT_CONFIG_TYPE,
                                                              std::as_bytes(std::span(&wanted, 1)));
@@ -182,7 +213,7 @@ std::span<const std::byte> CommandExecutor::object(std::uint32_t name, ObjectKin
     for (const Held& held : held_) {
         if (held.holds(name)) {
             kind = ObjectKind::capture;
-            return held.config.buffer();
+            return held.bytes();
         }
     }
     if (text_description_.size == 0 || text_description_.name != name)

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kcdata/serial/target.hpp"
+#include "kernel/capture_compression.hpp"
 #include "kernel/page_text.hpp"
 #include "kernel/stackshot_config.hpp"
 
@@ -24,7 +25,8 @@ class CommandExecutor : public kcdata::serial::TargetCommands {
     /// The errors are those of the system call, as kern_return. The capture taken before is given
     /// up when there is a new one, or earlier if there is no memory for both. With
     /// STACKSHOT_SAVE_IN_KERNEL_BUFFER the kernel asks for it and retains it: nothing to pull, and
-    /// the size in the description is 0.
+    /// the size in the description is 0. A delta with STACKSHOT_DO_COMPRESS, which the call
+    /// refuses, is taken as it is and compressed here.
     kcdata::Result<kcdata::serial::ObjectDescription> take_stackshot(
         const kcdata::serial::StackshotRequest& request) override;
     kcdata::Result<kcdata::serial::ObjectDescription> retrieve_retained() override;
@@ -50,13 +52,17 @@ class CommandExecutor : public kcdata::serial::TargetCommands {
     /// A place for a capture to be pulled.
     struct Held {
         StackshotConfig config;
+        CompressedCapture compressed{};  ///< instead of what `config` holds, if there is one
         kcdata::serial::ObjectDescription description{};  ///< its size is 0: nothing is held
 
         Held();
         bool holds(std::uint32_t name) const {
             return description.size != 0 && description.name == name;
         }
+        std::span<const std::byte> bytes() const;
         void release();
+        /// Has the capture compressed here what it holds.
+        kcdata::kern_return compress();
         [[nodiscard]] stackshot::bsd_errno take(const kcdata::stackshot_config& wanted);
     };
 

@@ -121,8 +121,10 @@ Expected<StackshotRequest> Requester::stackshot_request() const {
         request.flags |= STACKSHOT_COLLECT_DELTA_SNAPSHOT;
         request.delta_timestamp = *before.absolute_time;
     }
-    // A delta is not compressed; nor is one that is retained, which the kernel does as it is told.
-    if (!options_.plain && (request.flags & STACKSHOT_COLLECT_DELTA_SNAPSHOT) == 0)
+    // A delta is compressed by who sends it; the one that retains captures does not.
+    constexpr std::uint64_t retained_delta =
+        STACKSHOT_COLLECT_DELTA_SNAPSHOT | STACKSHOT_SAVE_IN_KERNEL_BUFFER;
+    if (!options_.plain && (request.flags & retained_delta) != retained_delta)
         request.flags |= STACKSHOT_DO_COMPRESS;
     if (options_.pid)
         request.pid = static_cast<std::int32_t>(*options_.pid);
