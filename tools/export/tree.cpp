@@ -45,7 +45,9 @@ struct Node {
         for (const auto& each : callees)
             if (each->text == name)
                 return *each;
-        return *callees.emplace_back(std::make_unique<Node>(name));
+        callees.push_back(std::make_unique<Node>());
+        callees.back()->text = name;
+        return *callees.back();
     }
 };
 
