@@ -1,14 +1,18 @@
 // Puts the page together. What is far down is made when it comes near.
 
 const builders = { waits: showWaits, threads: showThreads, flame: showFlame, collection: showCollection, records: showRecords };
-const built = new Map();
+const built = new Set();
 const isBuilt = (id) => built.has(id);
 function build(id) {
-  if (!built.has(id)) {
-    built.set(id, undefined);
-    built.set(id, builders[id]());
+  if (built.has(id)) return;
+  built.add(id);
+  // Whatever one part makes of a strange capture, the others are there.
+  try {
+    builders[id]();
+  } catch (error) {
+    console.error(error);
+    body(id).replaceChildren(make("p", { class: "note" }, `This part of the capture cannot be shown here: ${error.message}`));
   }
-  return built.get(id);
 }
 function whenBuilt(id, action) {
   build(id);

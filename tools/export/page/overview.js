@@ -63,7 +63,8 @@ function answers() {
     const owner = threads[inversion.owner], waiter = threads[inversion.waiter];
     list.push(answer("warn", [make("b", {}, "Priority inversion: "), threadLink(waiter), " waits behind ", threadLink(owner)],
       make("p", { class: "quiet" }, `Base priority ${waiter.base_priority} behind ${owner.base_priority}, ${inversion.boost}`,
-        inversion.runnable ? "; it could run, but does not: what the waiter lacks is a CPU." : ".")));
+        inversion.runnable ? "; it could run, but does not: what the waiter lacks is a CPU."
+          : ["; it ", linked(activityText(owner)), "."])));
   }
   const first = capture.heads[0];
   if (!list.length && first && first.behind > 1)
@@ -99,7 +100,7 @@ function deadlockAnswer(deadlock) {
   else title.push(`${ring.length} threads wait for each other`);
   return answer("stuck", title,
     make("p", { class: "quiet" }, ring.length > 1 ? `${ring.length} threads wait for each other and none can go on` : "It cannot go on",
-      deadlock.behind ? `; ${plural(deadlock.behind, "more thread").replace("more threads", "more threads")} behind.` : "."),
+      deadlock.behind ? `; ${plural(deadlock.behind, "more thread")} behind.` : "."),
     make("ul", { class: "chain" }, ring.slice(0, 40).map((thread) => make("li", {},
       make("span", {}, threadLink(thread), " ", make("span", { class: "quiet" }, make("bdi", {}, taskTitle(tasks[thread.task] ?? {})))),
       make("span", {}, `${thread.wait?.verb ?? "waits"} `,

@@ -134,8 +134,8 @@ function threadDetail(thread) {
     thread.event ? part("event", make("span", { class: "code" }, thread.event, thread.event_symbol ? ` ${thread.event_symbol}` : "")) : ""));
   if (thread.on_absent_cpu)
     detail.append(make("p", { class: "tag warn" }, "Its CPU did not stop: the stack is the last one known"));
-  if (thread.kernel) detail.append(stackTable(thread.kernel, thread.user_stack ? "Kernel stack" : ""));
-  if (thread.user_stack) detail.append(stackTable(thread.user_stack, "User stack"));
+  if (thread.kernel) detail.append(...stackTable(thread.kernel, thread.user_stack ? "Kernel stack" : ""));
+  if (thread.user_stack) detail.append(...stackTable(thread.user_stack, "User stack"));
   if (thread.unchanged)
     detail.append(make("p", { class: "quiet" }, "It has not run since the capture before, which its stack is from."));
   if (thread.cut) detail.append(make("p", { class: "quiet" }, "The stack could not be followed any further."));
@@ -153,10 +153,11 @@ function stackTable(stack, caption) {
     const count = Math.max(names.length / 2, 1);
     for (let k = 0; k < count; ++k) {
       const inlined = k + 1 < count;
-      const place = names[2 * k + 1] || (k === 0 && !names.length ? imagePlace(frame) : "");
+      const place = names[2 * k + 1] || (k === 0 && !names.length && frame.image !== undefined
+        ? make("span", { title: imagePlace(frame) }, `${shortUuid(images[frame.image])} + ${frame.offset}`) : "");
       tbody.append(make("tr", {},
         make("td", {}, k === 0 ? `${i}` : ""),
-        make("td", { class: "function", title: frame.address }, names[2 * k] ?? frame.address,
+        make("td", { class: names.length ? "function" : "function bare", title: frame.address }, names[2 * k] ?? frame.address,
           inlined ? make("span", { class: "quiet" }, " (inlined)") : ""),
         make("td", { class: "place" }, place),
         make("td", { class: "address" }, k === 0 && names.length ? frame.address : "")));
@@ -164,8 +165,12 @@ function stackTable(stack, caption) {
     if (frame.exception)
       tbody.append(make("tr", { class: "break" }, make("td"), make("td", { colspan: 3 }, "exception; what it interrupted:")));
   });
-  return table;
+  const used = [...new Set(stack.map((index) => frames[index]).filter((frame) => !frame.functions.length).map((frame) => frame.image))]
+    .filter((index) => index !== undefined);
+  return [table, used.length ? make("p", { class: "quiet code images" }, used.map((index) =>
+    make("span", {}, `${images[index].uuid} at ${images[index].address} (${images[index].kind})`))) : ""];
 }
+const shortUuid = (image) => image.uuid.slice(0, 8);
 // What other symbolicators need.
 function imagePlace(frame) {
   if (frame.image === undefined) return "";

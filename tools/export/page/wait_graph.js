@@ -92,7 +92,8 @@ function showWaits() {
   place.append(make("p", { class: "legend" },
     make("span", {}, "An arrow leads from who waits to what it waits for, and on to who must act."),
     capture.deadlocks.length ? make("span", {}, make("i", { class: "dot stuck" }), "deadlock") : "",
-    capture.heads.length ? make("span", {}, "Bold frame: head of a chain") : ""), graphs);
+    capture.heads.length ? make("span", {}, "Bold frame: head of a chain") : "",
+    graphEdges.some((edge) => edge.loose) ? make("span", {}, "Dashed: others may act as well") : ""), graphs);
   const show = (list) => paged(graphs, list, (part) => graphs.append(...part.map(figure)));
   show(known);
   if (!known.length) graphs.append(make("p", { class: "note" }, "No thread is known to wait for another one."));
@@ -149,23 +150,24 @@ function drawComponent(component, unfolded, redraw) {
     if (!(ring.get(from) && ring.get(from) === ring.get(to))) behind.get(to).push(from);
   for (const [node, one] of folds) behind.get(node).push(one);
 
-  const spread = new Map();
-  const heightOf = (node) => {
-    if (!spread.has(node)) {
-      spread.set(node, cell.row);
-      const below = (behind.get(node) ?? []).reduce((sum, each) => sum + heightOf(each), 0);
-      spread.set(node, Math.max(cell.row, below));
-    }
-    return spread.get(node);
-  };
+  // Chains may be longer than calls can be deep: first who is nearer to the end, then who is behind.
+  const order = nodes.filter((node) => ring.has(node) || !next.has(node));
+  for (const node of order) order.push(...(behind.get(node) ?? []));
+  const heights = new Map();
+  const heightBehind = (node) => (behind.get(node) ?? []).reduce((sum, each) => sum + heights.get(each), 0);
+  for (const node of order.toReversed()) heights.set(node, Math.max(cell.row, heightBehind(node)));
+  const heightOf = (node) => heights.get(node);
   const at = new Map();
-  const put = (node, column, top, side) => {
-    const height = heightOf(node);
-    at.set(node, { column, y: top + height / 2 });
-    let y = top + (height - (behind.get(node) ?? []).reduce((sum, each) => sum + heightOf(each), 0)) / 2;
-    for (const each of behind.get(node) ?? []) {
-      put(each, column + side, y, side);
-      y += heightOf(each);
+  const put = (root, column, top, side) => {
+    const left = [{ node: root, column, top }];
+    for (const { node, column, top } of left) {
+      const height = heightOf(node);
+      at.set(node, { column, y: top + height / 2 });
+      let y = top + (height - heightBehind(node)) / 2;
+      for (const each of behind.get(node) ?? []) {
+        left.push({ node: each, column: column + side, top: y });
+        y += heightOf(each);
+      }
     }
   };
   let top = 0;
@@ -176,8 +178,11 @@ function drawComponent(component, unfolded, redraw) {
       top += heightOf(node);
     }
 
-  const columns = [...at.values()].map((each) => each.column);
-  const left = Math.min(...columns), right = Math.max(...columns);
+  let left = 0, right = 0;
+  for (const { column } of at.values()) {
+    left = Math.min(left, column);
+    right = Math.max(right, column);
+  }
   const pitch = cell.width + cell.gap;
   const width = (right - left) * pitch + cell.width + 4, height = top + 4;
   for (const place of at.values()) place.x = (place.column - left) * pitch + cell.width / 2 + 2;
