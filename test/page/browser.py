@@ -118,12 +118,9 @@ class Browser:
         actions = [{'type': kind, 'value': key} for key in keys for kind in ('keyDown', 'keyUp')]
         self._send('POST', '/actions', {'actions': [{'type': 'key', 'id': 'keys', 'actions': actions}]})
 
-    def screenshot(self, path, **clip):
-        """A PNG of the window, or of x, y, width, height of the page."""
-        parameters = {'format': 'png'}
-        if clip:
-            parameters.update(clip={**clip, 'scale': 1}, captureBeyondViewport=True)
-        data = self.devtools('Page.captureScreenshot', **parameters)['data']
+    def screenshot(self, path):
+        """A PNG of what the window shows."""
+        data = self.devtools('Page.captureScreenshot', format='png')['data']
         pathlib.Path(path).write_bytes(base64.b64decode(data))
 
     def print_pdf(self, path):

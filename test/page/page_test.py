@@ -351,6 +351,24 @@ def hostile_names(pages):
     check("default-src 'none'" in policy and 'unsafe' not in policy, f'the policy allows too much: {policy}')
 
 
+def long_chains(pages):
+    """A chain of 3,000 threads, a fan of 3,000, and a stack as deep as they come."""
+    count = 3000
+    pages.open(build.capture(
+        build.task(1, b'chain', *(build.thread(i) for i in range(1, count + 1)),
+                   waits=[(i, i + 1, 0x1000 + i, build.MUTEX) for i in range(1, count)]),
+        build.task(2, b'fan', *(build.thread(10_000 + i) for i in range(count)),
+                   waits=[(10_000 + i, 10_000, 0xFF00, build.MUTEX) for i in range(1, count)]),
+        build.task(3, b'deep', build.thread(20_000, stack=[0x1000 + 4 * i for i in range(1024)]))))
+    check_equal(pages.complaints(), [], 'what the console says')
+    check_equal(len(pages.run(NODES)), 3 * count - 1 + 1, 'nodes, folded ones too')
+    # Of all threads one is too thin to see.
+    pages.run('const s = document.querySelector("#flame select"); s.value = 2; s.dispatchEvent(new Event("change"))')
+    check_equal(pages.run('return Math.max(...[...document.querySelectorAll(".frame")].map(f => f.node.depth))'), 1024, 'frames of the deepest stack')
+    pages.search('20000')
+    check_equal(pages.found(), [20_000], 'threads found')
+
+
 def damage_is_named(pages):
     content = build.capture(*ring_tasks())
     # Cut inside of the last task.
@@ -476,6 +494,29 @@ def sample_opens(pages, sample):
     check(any(re.search(rf', {count} threads?$', text) for text in subject), f'{count} threads are not in {subject}')
 
 
+def frames_tell_images(pages, sample):
+    """Each frame of a user stack names an image of the task, and where in it."""
+    expected = json.loads(sample.with_suffix('.expected.json').read_text())['kcdata_stackshot']
+    known = [expected['shared_cache_dyld_load_info']] if 'shared_cache_dyld_load_info' in expected else []
+    (task,) = expected['task_snapshots'].values()
+    loaded = {image['imageUUID'].replace('-', '').lower()[:8]: image['imageLoadAddress']
+              for image in task['dyld_load_info'] if isinstance(image['imageUUID'], str)}
+    loaded.update({bytes(image['imageUUID']).hex()[:8]: image['imageLoadAddress']
+                   for image in task['dyld_load_info'] if not isinstance(image['imageUUID'], str)})
+    check(loaded, f'no images in {sample}: {known}')
+    pages.open_file(sample)
+    pages.run('document.querySelector("#threads button").click()')
+    rows = pages.run("""return [...document.querySelectorAll("#list .stack .place > span")]
+        .map(cell => [cell.closest("tr").children[1].textContent, cell.textContent])""")
+    told = 0
+    for address, place in rows:
+        uuid, offset = place.split(' + ')
+        if uuid in loaded:
+            told += 1
+            check_equal(int(address, 16) - int(offset, 16), loaded[uuid], f'where the image of {address} begins')
+    check(told >= 3, f'of {rows} only {told} name an image of the task')
+
+
 def main():
     stackshot, symbol_target, shared = sys.argv[1:4]
     tap = Tap()
@@ -494,6 +535,7 @@ def main():
         tap.case('the lanes of the CPUs are as long as their latency records say', collection_is_latency, pages)
         tap.case('light and dark follow the system and the switch, and text stands out in both', light_and_dark, pages)
         tap.case('names are text, whatever is in them', hostile_names, pages)
+        tap.case('chains, fans and stacks may be long', long_chains, pages)
         tap.case('a damaged or incomplete capture says so', damage_is_named, pages)
         tap.case('all of it can be reached by keyboard', keyboard, pages)
         tap.case('the page fits a narrow window and prints with every stack', narrow_and_print, pages)
@@ -502,6 +544,8 @@ def main():
         if not samples:
             tap.case('captures of real kernels open', no_samples, shared)
         for sample in samples:
+            if sample.stem == 'stackshot-with-waitinfo':
+                tap.case('frames without names tell image and offset', frames_tell_images, pages, sample)
             tap.case(f'{sample.stem} opens with all its threads', sample_opens, pages, sample)
     return tap.end()
 

@@ -85,7 +85,8 @@ function doing(thread) {
   if (wait?.blocker === "thread" && wait.by !== thread.index)
     return [wait.verb, wait.object === undefined ? "" : objectTitle(objects[wait.object]), wait.joint, threadName(threads[wait.by])]
       .filter(Boolean).join(" ") + since;
-  return activityText(thread).replace(/^is /, "") + since;
+  const text = activityText(thread).replace(/^is /, "");
+  return text + (text.includes(",") && since ? "," : "") + since;
 }
 
 function threadItem(thread) {
@@ -121,7 +122,7 @@ function threadDetail(thread) {
   const part = (name, value) => (value === undefined ? "" : make("span", {}, make("span", { class: "quiet" }, `${name} `), value));
   const detail = make("div", { class: "detail" });
   if (isStuck(thread) || thread.wait)
-    detail.append(make("p", {}, linked(activityText(thread)), thread.since === undefined ? "" : ` for ${span(thread.since)}`));
+    detail.append(make("p", {}, linked(activityText(thread)), thread.since === undefined ? "" : `, for ${span(thread.since)}`));
   const behind = waitersOf.thread.get(thread.index);
   if (behind) detail.append(make("p", {}, make("span", { class: "quiet" }, "Waited for by "), threadList(behind)));
   detail.append(make("div", { class: "row" },
