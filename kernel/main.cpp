@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "kernel/boot_arguments.hpp"
+#include "kernel/capture_sender.hpp"
 #include "kernel/command_service.hpp"
 #include "kernel/console.hpp"
 #include "kernel/machine_arm64.hpp"
@@ -70,6 +71,7 @@ void adopt_boot_cpu() {
 void kernel_main(const platform::Board& board) {
     boot_arguments() = BootArguments(board.bootargs, complain);
     configure_panic(boot_arguments());
+    configure_capture_sender(boot_arguments());
     configure_quiesce(boot_arguments());
     initialize_memory(board);
     announce(board);
