@@ -1,12 +1,15 @@
 #include "kernel/console_commands.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kcdata/stackshot_flags.hpp"
+#include "kernel/absolute_time.hpp"
 #include "kernel/boot_arguments.hpp"
 #include "kernel/capture_sender.hpp"
 #include "kernel/command_executor.hpp"
 #include "kernel/console.hpp"
+#include "kernel/machine.hpp"
 
 namespace kernel {
 
@@ -15,6 +18,9 @@ using namespace kcdata::serial;
 using console::print;
 
 namespace {
+
+/// Noise that pauses for so long is over.
+constexpr std::uint64_t pause_milliseconds = 100;
 
 constexpr char backspace = '\b', delete_character = 0x7f, kill_line = 'U' - '@';
 
@@ -122,6 +128,12 @@ void help(CommandExecutor&, std::string_view) {
 }  // namespace
 
 void ConsoleCommands::type(std::span<const std::byte> bytes) {
+    const std::uint64_t now = machine::absolute_time();
+    if (noise_ && now - last_time_ > milliseconds_to_absolute_time(pause_milliseconds)) {
+        noise_ = false;
+        length_ = 0;
+    }
+    last_time_ = now;
     for (const std::byte byte : bytes)
         type(static_cast<char>(byte));
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -17,7 +18,8 @@ class ConsoleCommands {
     explicit ConsoleCommands(CommandExecutor& executor) : executor_(executor) {}
 
     /// Takes what came over the line besides frames. A line with anything but printable ASCII
-    /// characters in it is noise: it is not echoed any further and not carried out.
+    /// characters in it is noise: it is not echoed any further and not carried out. Noise ends with
+    /// its line, or when nothing comes for a moment.
     void type(std::span<const std::byte> bytes);
 
   private:
@@ -30,6 +32,7 @@ class ConsoleCommands {
     std::array<char, max_length> line_{};
     std::size_t length_ = 0;
     bool noise_ = false;
+    std::uint64_t last_time_ = 0;  ///< when something came last, in absolute time
     char last_ = 0;
 };
 

@@ -53,10 +53,12 @@ void count(std::atomic<std::uint64_t>& counter) {
     counter.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Takes characters out of the FIFO. With the lock held.
+/// Takes characters out of the FIFO, until it is empty, `received` is full or it was enough for
+/// once. With the lock held.
 void take_received(platform::Pl011& port) {
     if (port.take_overrun())
         count(counted.overruns);
+    bool cleared = false;
     for (std::size_t taken = 0; taken < receive_burst; taken++) {
         if (received.full()) {
             if (!masked)
@@ -66,8 +68,15 @@ void take_received(platform::Pl011& port) {
             return;
         }
         const auto character = port.try_read();
-        if (!character)
-            return;
+        if (!character) {
+            // A FIFO that set_baud() emptied does not end its interrupt by being read. What comes
+            // before it is cleared raises no other.
+            if (cleared)
+                return;
+            port.clear_receive_interrupts();
+            cleared = true;
+            continue;
+        }
         if (character->break_error)
             count(counted.breaks);
         else if (character->framing_error)
@@ -170,7 +179,9 @@ std::size_t receive(std::span<std::byte> into, std::uint64_t deadline) {
     platform::Pl011& port = platform::console_uart();
     for (;;) {
         arrived.clear();
-        if (the_interrupt.is_special()) {
+        {
+            // Whether or not there is an interrupt: one that comes while the FIFO is not empty may
+            // have been cleared, and it is the only one until the FIFO is.
             const SpinLockGuard guard(lock);
             take_received(port);
         }

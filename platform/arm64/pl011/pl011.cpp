@@ -99,6 +99,10 @@ void Pl011::mask_receive_interrupts() {
     registers_->UARTIMSC = registers_->UARTIMSC & ~UARTIMSC::receive;
 }
 
+void Pl011::clear_receive_interrupts() {
+    registers_->UARTICR = UARTICR::RXIC | UARTICR::RTIC;
+}
+
 bool Pl011::supports(std::uint32_t baud) const {
     return baud_divisor(clock_, baud).has_value();
 }

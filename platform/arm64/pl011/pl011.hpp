@@ -48,9 +48,12 @@ class Pl011 {
     /// Whether characters were lost since the last call, as the FIFO was full.
     bool take_overrun();
     /// Lets the interrupt come while the receive FIFO is half full or holds something that nothing
-    /// followed for 32 bits, and when it overruns. Reading until there is nothing ends the former.
+    /// followed for 32 bits, and when it overruns. Reading until there is nothing ends the former;
+    /// but not if the FIFO was emptied otherwise.
     void unmask_receive_interrupts();
     void mask_receive_interrupts();
+    /// Takes back an interrupt that an empty FIFO raises. What has come meanwhile is to be read.
+    void clear_receive_interrupts();
 
     /// UARTCLK / 16, the most there is; 0 if the clock is not known.
     std::uint32_t max_baud() const { return clock_ / 16; }

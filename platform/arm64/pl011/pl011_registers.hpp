@@ -69,6 +69,8 @@ inline constexpr std::uint32_t receive = RXIM | RTIM | OEIM;
 }  // namespace UARTIMSC
 
 namespace UARTICR {
+inline constexpr std::uint32_t RXIC = 1u << 4;
+inline constexpr std::uint32_t RTIC = 1u << 6;
 inline constexpr std::uint32_t OEIC = 1u << 10;
 inline constexpr std::uint32_t all = 0x7ff;
 }  // namespace UARTICR
