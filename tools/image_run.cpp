@@ -1,5 +1,6 @@
 #include "tools/image_run.hpp"
 
+#include <array>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -65,13 +66,17 @@ void wait_for_power_off(Qemu& qemu, Reception& reception, std::span<std::byte> b
 /// Lets others talk to the image until it powers off.
 int serve(Qemu& qemu, const std::string& socket) {
     say("the image's line is at unix:{}; Ctrl-C ends it", socket);
+    std::array<std::byte, 1024> unused;
     for (;;) {
-        if (const auto ended = qemu.wait(milliseconds(200))) {
-            say(end_of_qemu(*ended));
-            return WIFEXITED(*ended) && WEXITSTATUS(*ended) == 0 ? exit_complete : exit_failure;
-        }
-        if (Interruption::requested())
+        const Source::Read read = qemu.uart().read(unused, milliseconds(200));
+        if (read.state == Source::State::interrupted)
             return exit_interrupted;
+        if (read.state != Source::State::end && read.state != Source::State::failed)
+            continue;
+        const auto ended = qemu.wait(seconds(2));
+        say(ended ? end_of_qemu(*ended) : "QEMU closed its output");
+        return ended && WIFEXITED(*ended) && WEXITSTATUS(*ended) == 0 ? exit_complete
+                                                                      : exit_failure;
     }
 }
 
