@@ -79,6 +79,10 @@ function start() {
     for (const id of Object.keys(builders)) if (id !== "records") build(id);
     for (const about of document.querySelectorAll("details.about")) about.open = true;
     if (captured.length <= shownAtOnce) setOpen(true);
+    for (const thread of document.querySelectorAll("#list .thread.stuck")) {
+      thread.open = true;
+      thread.build();
+    }
   });
   // What the page was opened for can be read and used: painted, and nothing waits to run.
   requestAnimationFrame(() => setTimeout(() => performance.mark("interactive")));

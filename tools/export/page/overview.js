@@ -131,10 +131,10 @@ function headsPanel() {
   return [panel("Heads of chains", "what everything behind them waits for in the end",
     ["Threads behind", "Head", "", "Which"],
     capture.heads.map((head) => [
-      [bar(head.behind / most), make("span", {}, ` ${head.behind}`)],
+      [most > 1 ? bar(head.behind / most) : "", make("span", {}, ` ${head.behind}`)],
       headLink(head),
       head.kind === "thread" ? make("span", { class: "quiet" }, taskTitle(tasks[threads[head.index].task] ?? {})) : "",
-      make("span", { class: "quiet" }, headDoing(head))]))];
+      make("span", { class: "quiet" }, headDoing(head))]), 8)];
 }
 function bar(share) {
   const line = draw("svg", { width: 60, height: 8, "aria-hidden": true },

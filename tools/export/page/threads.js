@@ -36,13 +36,14 @@ function listThreads(found) {
 }
 
 // The first ones now and the rest when asked for: so many rows take their time.
-function paged(list, rows, add) {
-  add(rows.slice(0, shownAtOnce));
-  if (rows.length <= shownAtOnce) return;
+function paged(list, rows, add, most = shownAtOnce) {
+  add(rows.slice(0, most));
+  const left = rows.length - most;
+  if (left <= 0) return;
   const button = make("button", { type: "button", class: "more", onclick: () => {
     button.remove();
-    paged(list, rows.slice(shownAtOnce), add);
-  } }, `${Math.min(shownAtOnce, rows.length - shownAtOnce)} more of ${(rows.length - shownAtOnce).toLocaleString("en")}`);
+    paged(list, rows.slice(most), add);
+  } }, left <= shownAtOnce ? `${left} more` : `${shownAtOnce} more of ${left.toLocaleString("en")}`);
   list.append(button);
 }
 

@@ -94,16 +94,17 @@ function showWaits() {
     capture.deadlocks.length ? make("span", {}, make("i", { class: "dot stuck" }), "deadlock") : "",
     capture.heads.length ? make("span", {}, "Bold frame: head of a chain") : "",
     graphEdges.some((edge) => edge.loose) ? make("span", {}, "Dashed: others may act as well") : ""), graphs);
-  const show = (list) => paged(graphs, list, (part) => graphs.append(...part.map(figure)));
-  show(known);
+  const show = (place, list) => paged(place, list, (part) => {
+    place.append(...part.map(figure));
+    markGraph();
+  }, 12);
+  show(graphs, known);
   if (!known.length) graphs.append(make("p", { class: "note" }, "No thread is known to wait for another one."));
   if (rest.length)
     place.append(make("button", { type: "button", class: "more", id: "all-waits", onclick: (event) => {
       event.target.remove();
       place.append(make("h3", { class: "panel" }, "Nobody is known to hold what these wait for"));
-      const more = place.appendChild(make("div", { class: "graphs" }));
-      paged(more, rest, (part) => more.append(...part.map(figure)));
-      markGraph();
+      show(place.appendChild(make("div", { class: "graphs" })), rest);
     } }, `Also ${plural(rest.reduce((sum, each) => sum + each.nodes.filter((n) => n.kind === "t").length, 0), "thread")} that wait for what nobody is known to hold`));
   markGraph();
 }
@@ -117,8 +118,8 @@ function figure(component) {
   const head = component.nodes.filter((node) => node.head).sort((a, b) => b.head.behind - a.head.behind)[0];
   const stuck = component.nodes.filter((node) => node.kind === "t" && node.stuck).length;
   const caption = stuck ? `Deadlock of ${plural(stuck, "thread")}` + (waiting > stuck ? `, ${waiting - stuck} more behind` : "")
-    : head ? [`${plural(head.head.behind, "thread")} behind `, headLink(head.head)]
-    : component.blocked ? plural(waiting, "waiting thread") : "";
+    : head?.head.behind > 1 ? [`${plural(head.head.behind, "thread")} behind `, headLink(head.head)]
+    : "";
   return make("figure", { class: stuck ? "stuck" : undefined }, caption ? make("figcaption", {}, caption) : "", scroll);
 }
 
