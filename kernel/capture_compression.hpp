@@ -13,8 +13,8 @@ struct CompressedCapture {
     std::size_t size = 0;          ///< bytes of them that are the capture
 };
 
-/// Compresses a plain capture as the collector would have: for deltas, which it does not compress,
-/// as XNU's does not. KERN_RESOURCE_SHORTAGE: no memory. KERN_INVALID_ARGUMENT: no plain capture.
+/// Compresses a plain capture as the collector does, but for those that it refuses to compress,
+/// as XNU's does. KERN_RESOURCE_SHORTAGE: no memory. KERN_INVALID_ARGUMENT: no plain capture.
 /// Thread context.
 kcdata::Result<CompressedCapture> compress_capture(std::span<const std::byte> capture);
 

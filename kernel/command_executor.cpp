@@ -114,9 +114,9 @@ Result<ObjectDescription> CommandExecutor::take_stackshot(const StackshotRequest
     wanted.sc_pagetable_mask = request.pagetable_mask;
     wanted.sc_size = request.size_hint;
     if ((request.flags & STACKSHOT_SAVE_IN_KERNEL_BUFFER) == 0) {
-        constexpr std::uint64_t compressed_delta =
-            STACKSHOT_COLLECT_DELTA_SNAPSHOT | STACKSHOT_DO_COMPRESS;
-        if ((request.flags & compressed_delta) != compressed_delta)
+        constexpr std::uint64_t never_compressed =
+            STACKSHOT_COLLECT_DELTA_SNAPSHOT | STACKSHOT_PAGE_TABLES;
+        if ((request.flags & STACKSHOT_DO_COMPRESS) == 0 || (request.flags & never_compressed) == 0)
             return hold(taken_, wanted);
         wanted.sc_flags &= ~STACKSHOT_DO_COMPRESS;
         const auto plain = hold(taken_, wanted);

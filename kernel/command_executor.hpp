@@ -25,8 +25,8 @@ class CommandExecutor : public kcdata::serial::TargetCommands {
     /// The errors are those of the system call, as kern_return. The capture taken before is given
     /// up when there is a new one, or earlier if there is no memory for both. With
     /// STACKSHOT_SAVE_IN_KERNEL_BUFFER the kernel asks for it and retains it: nothing to pull, and
-    /// the size in the description is 0. A delta with STACKSHOT_DO_COMPRESS, which the call
-    /// refuses, is taken as it is and compressed here.
+    /// the size in the description is 0. What the call does not compress, deltas and page
+    /// tables, is compressed here if STACKSHOT_DO_COMPRESS asks for it.
     kcdata::Result<kcdata::serial::ObjectDescription> take_stackshot(
         const kcdata::serial::StackshotRequest& request) override;
     kcdata::Result<kcdata::serial::ObjectDescription> retrieve_retained() override;

@@ -121,10 +121,11 @@ Expected<StackshotRequest> Requester::stackshot_request() const {
         request.flags |= STACKSHOT_COLLECT_DELTA_SNAPSHOT;
         request.delta_timestamp = *before.absolute_time;
     }
-    // A delta is compressed by who sends it; the one that retains captures does not.
-    constexpr std::uint64_t retained_delta =
-        STACKSHOT_COLLECT_DELTA_SNAPSHOT | STACKSHOT_SAVE_IN_KERNEL_BUFFER;
-    if (!options_.plain && (request.flags & retained_delta) != retained_delta)
+    // What the kernel does not compress by itself is compressed when it is sent, not retained.
+    constexpr std::uint64_t never_compressed =
+        STACKSHOT_COLLECT_DELTA_SNAPSHOT | STACKSHOT_PAGE_TABLES;
+    const bool retained = (request.flags & STACKSHOT_SAVE_IN_KERNEL_BUFFER) != 0;
+    if (!options_.plain && !(retained && (request.flags & never_compressed) != 0))
         request.flags |= STACKSHOT_DO_COMPRESS;
     if (options_.pid)
         request.pid = static_cast<std::int32_t>(*options_.pid);
@@ -145,8 +146,8 @@ std::optional<Failure> Requester::stackshot() {
         return gone_on.failure();
     if (gone_on.value())
         return std::nullopt;
-    const auto object = link_.request_object(Operation::stackshot,
-                                             std::as_bytes(std::span(&request.value(), 1)));
+    const auto object =
+        link_.request_object(Operation::stackshot, std::as_bytes(std::span(&request.value(), 1)));
     if (!object.ok())
         return object.failure();
     if (object.value().size == 0) {
@@ -270,8 +271,7 @@ std::optional<Failure> Requester::release(const std::string& text) {
     if (!name.ok())
         return name.failure();
     const ReleaseRequest request{.name = name.value()};
-    const auto answer =
-        link_.request(Operation::release, std::as_bytes(std::span(&request, 1)));
+    const auto answer = link_.request(Operation::release, std::as_bytes(std::span(&request, 1)));
     return answer.ok() ? std::nullopt : std::optional(answer.failure());
 }
 
@@ -320,9 +320,7 @@ constexpr Request requests[] = {
     {"statistics", 0, 0, [](Requester& by, Words) { return by.text(Operation::statistics); }},
     {"trace", 0, 0, [](Requester& by, Words) { return by.text(Operation::trace); }},
     {"run", 1, 9,
-     [](Requester& by, Words words) {
-         return by.plain(Operation::run_workload, rest_of(words));
-     }},
+     [](Requester& by, Words words) { return by.plain(Operation::run_workload, rest_of(words)); }},
     {"stop", 1, 1,
      [](Requester& by, Words words) { return by.plain(Operation::stop_workload, words[1]); }},
     {"reboot", 0, 0, [](Requester& by, Words) { return by.plain(Operation::reboot); }},

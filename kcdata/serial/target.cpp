@@ -168,7 +168,9 @@ void Target::command(Session& session, const Request& request) {
         send_answer(session);
     }
     MessageBuffer body;
-    const kern_return result = execute(request, body);
+    kern_return result = execute(request, body);
+    if (result == KERN_INVALID_OBJECT)
+        result = KERN_FAILURE;
     set_answer(session, AnswerState::done, result, body.bytes());
     send_answer(session);
     if (result != KERN_SUCCESS)

@@ -13,8 +13,9 @@
 
 namespace kcdata::serial {
 
-/// What the unikernel does for a host. Called by Target::receive() and Target::tick(), in the
-/// context of those; may block. Each is called once for a request, however often it arrives.
+/// What the unikernel does for a host. Called by Target's functions, in the context of those; may
+/// block. Each is called once for a request, however often it arrives. KERN_INVALID_OBJECT means to
+/// the host that its session is not known: as an operation's result it becomes KERN_FAILURE.
 class TargetCommands {
   public:
     /// Takes a capture and keeps it as an object, in place of the one taken before.

@@ -195,7 +195,12 @@ TEST_CASE("what cannot be done is refused with the error's name, and may be aske
     subject.commands_.stackshot_error_ = KERN_RESOURCE_SHORTAGE;
     CHECK(result([&] { subject.send_value(Operation::stackshot, 8, StackshotRequest{}); }) ==
           KERN_RESOURCE_SHORTAGE);
-    CHECK(result([&] { subject.send_text(Operation::reboot, 9, "now"); }) == KERN_INVALID_ARGUMENT);
+    // That would mean that the session is not known.
+    subject.commands_.stackshot_error_ = KERN_INVALID_OBJECT;
+    CHECK(result([&] { subject.send_value(Operation::stackshot, 9, StackshotRequest{}); }) ==
+          KERN_FAILURE);
+    CHECK(result([&] { subject.send_text(Operation::reboot, 10, "now"); }) ==
+          KERN_INVALID_ARGUMENT);
     CHECK(subject.commands_.reboots_ == 0);
     // Of a session nobody opened.
     CHECK(result([&] { subject.send_value(Operation::tasks, 1, std::uint8_t{}, 77); }) ==
