@@ -47,7 +47,8 @@ function ranges(numbers) {
 }
 
 const taskName = (task) => task.name ?? (task.absent ? "not in the capture" : "(no name)");
-const taskTitle = (task) => (task.pid === undefined ? taskName(task) : `${taskName(task)} [${task.pid}]`);
+// Nothing, if the task is not known.
+const taskTitle = (task) => (!task ? "" : task.pid === undefined ? taskName(task) : `${taskName(task)} [${task.pid}]`);
 const threadName = (thread) => thread.name ?? `thread ${thread.id}`;
 const functionOf = (frame) => frame.functions[frame.functions.length - 2] ?? frame.address;
 

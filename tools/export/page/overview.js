@@ -102,7 +102,7 @@ function deadlockAnswer(deadlock) {
     make("p", { class: "quiet" }, ring.length > 1 ? `${ring.length} threads wait for each other and none can go on` : "It cannot go on",
       deadlock.behind ? `; ${plural(deadlock.behind, "more thread")} behind.` : "."),
     make("ul", { class: "chain" }, ring.slice(0, 40).map((thread) => make("li", {},
-      make("span", {}, threadLink(thread), " ", make("span", { class: "quiet" }, make("bdi", {}, taskTitle(tasks[thread.task] ?? {})))),
+      make("span", {}, threadLink(thread), " ", make("span", { class: "quiet" }, make("bdi", {}, taskTitle(tasks[thread.task])))),
       make("span", {}, `${thread.wait?.verb ?? "waits"} `,
         thread.wait?.object !== undefined ? objectLink(objects[thread.wait.object], thread.wait.object) : ""),
       make("span", { class: "quiet" }, holder(thread))))));
@@ -133,7 +133,7 @@ function headsPanel() {
     capture.heads.map((head) => [
       [most > 1 ? bar(head.behind / most) : "", make("span", {}, ` ${head.behind}`)],
       headLink(head),
-      head.kind === "thread" ? make("span", { class: "quiet" }, taskTitle(tasks[threads[head.index].task] ?? {})) : "",
+      head.kind === "thread" ? make("span", { class: "quiet" }, taskTitle(tasks[threads[head.index].task])) : "",
       make("span", { class: "quiet" }, headDoing(head))]), 8)];
 }
 function bar(share) {

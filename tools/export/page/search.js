@@ -3,7 +3,7 @@
 const search = { words: [], found: undefined };
 
 function haystack(thread) {
-  thread.haystack ??= [thread.name, taskTitle(tasks[thread.task] ?? {}), thread.queue, thread.event, thread.event_symbol, thread.doing, activityText(thread),
+  thread.haystack ??= [thread.name, taskTitle(tasks[thread.task]), thread.queue, thread.event, thread.event_symbol, thread.doing, activityText(thread),
     thread.wait?.object === undefined ? "" : Object.values(objects[thread.wait.object]).join(" "),
     ...[...(thread.kernel ?? []), ...(thread.user_stack ?? [])].flatMap((index) => {
       const frame = frames[index];
