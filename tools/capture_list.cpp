@@ -8,7 +8,15 @@
 namespace tools {
 
 std::optional<Failure> CaptureList::add(const InputOptions& file, std::optional<unsigned> only) {
-    auto opened = file.open();
+    return add(file.open(), file, only);
+}
+
+std::optional<Failure> CaptureList::add(std::vector<std::byte> bytes, const std::string& name) {
+    return add(Input::of(std::move(bytes), name), {.file = name});
+}
+
+std::optional<Failure> CaptureList::add(Expected<Input> opened, const InputOptions& file,
+                                        std::optional<unsigned> only) {
     if (!opened.ok())
         return opened.failure();
     const Input& input = inputs_.emplace_back(std::move(opened.value()));

@@ -20,12 +20,16 @@ class CaptureList {
 
     /// Adds all captures of the file; or only the `only`-th, from 1.
     std::optional<Failure> add(const InputOptions& file, std::optional<unsigned> only = {});
+    /// Adds all captures of a file that is in memory.
+    std::optional<Failure> add(std::vector<std::byte> bytes, const std::string& name);
 
     const std::vector<ExportedCapture>& captures() const { return captures_; }
     /// What the program ends with, if nothing else goes wrong.
     ExitStatus status() const;
 
   private:
+    std::optional<Failure> add(Expected<Input> opened, const InputOptions& file,
+                               std::optional<unsigned> only = {});
     /// Reads the buffer of `capture`.
     void add(ExportedCapture capture);
 

@@ -1,18 +1,32 @@
+#include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "kcdata/serial/message.hpp"
+#include "kcdata/stackshot_flags.hpp"
+#include "tools/capture_file.hpp"
 #include "tools/capture_list.hpp"
 #include "tools/commands.hpp"
 #include "tools/image_run.hpp"
+#include "tools/interruption.hpp"
+#include "tools/link_options.hpp"
 
 namespace tools {
 
 namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
 constexpr const char* summary = "Merges stackshots into a profile: what threads are at, how often";
 constexpr const char* details =
@@ -31,6 +45,8 @@ struct Options {
     InputOptions input{};
     KernelSymbols symbols{};
     ImageRun run{};
+    std::string target{};
+    unsigned baud = 115200;
     unsigned every_ms = 10;
     std::string format = "text";
 };
@@ -62,6 +78,74 @@ class ScratchFolder {
     std::filesystem::path path_{};
 };
 
+/// Asks a unikernel that runs for the captures, of which all but the first are deltas. Those that
+/// arrived before a failure count.
+class TargetCaptures {
+  public:
+    TargetCaptures(const Options& options, CaptureList& list) : options_(options), list_(list) {}
+
+    std::optional<Failure> run() {
+        const Interruption interruption;
+        auto target = TargetLink::open({.place = options_.target,
+                                        .baud = options_.baud,
+                                        .timeout = options_.run.reception.timeout,
+                                        .quiet = options_.run.reception.hide_console});
+        if (!target.ok())
+            return target.failure();
+        Link& link = target.value()->link();
+        auto due = steady_clock::now();
+        for (unsigned i = 0; i < options_.run.reception.count; ++i) {
+            if (const auto left = duration_cast<milliseconds>(due - steady_clock::now());
+                left.count() > 0)
+                if (auto failure = link.idle(left))
+                    return failure;
+            due = steady_clock::now() + milliseconds(options_.every_ms);
+            if (auto failure = take(link, i))
+                return failure;
+        }
+        return std::nullopt;
+    }
+
+  private:
+    std::optional<Failure> take(Link& link, unsigned index) {
+        const kcdata::serial::StackshotRequest request = next_request();
+        const auto object = link.request_object(kcdata::serial::Operation::stackshot,
+                                                std::as_bytes(std::span(&request, 1)));
+        if (!object.ok())
+            return object.failure();
+        auto bytes = link.pull(object.value());
+        if (!bytes.ok())
+            return bytes.failure();
+        link.clear_line();
+        const std::string& output = options_.run.reception.output;
+        if (!output.empty())
+            if (auto failure = write_file(Reception::file_name(output, index), bytes.value()))
+                return failure;
+        return list_.add(std::move(bytes.value()),
+                         fmt::format("capture {} of {}", index + 1, options_.target));
+    }
+
+    kcdata::serial::StackshotRequest next_request() const {
+        using namespace kcdata;
+        serial::StackshotRequest request;
+        request.flags = STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO |
+                        STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_THREAD_WAITINFO;
+        const auto& captures = list_.captures();
+        const auto time = captures.empty() ? std::optional<std::uint64_t>()
+                                           : captures.back().snapshot.absolute_time;
+        if (time) {
+            request.flags |= STACKSHOT_COLLECT_DELTA_SNAPSHOT;
+            request.delta_timestamp = *time;
+        } else {
+            request.flags |= STACKSHOT_DO_COMPRESS;
+        }
+        return request;
+    }
+
+    const Options& options_;
+    CaptureList& list_;
+};
+
 /// Takes the captures into files, whose names are added. What did not arrive makes the status.
 Expected<int> take_captures(Options& options, const ScratchFolder& folder) {
     ReceptionOptions& reception = options.run.reception;
@@ -83,12 +167,14 @@ Expected<int> take_captures(Options& options, const ScratchFolder& folder) {
 }
 
 int profile(Options& options) {
+    if (options.run.reception.output == "-")
+        return report_failure(
+            {"the captures cannot go to standard output: the profile does", exit_usage});
+    if (!options.files.empty() && !options.target.empty())
+        return report_failure({"either files or --from", exit_usage});
     ScratchFolder folder;
     int status = exit_complete;
-    if (options.files.empty()) {
-        if (options.run.reception.output == "-")
-            return report_failure(
-                {"the captures cannot go to standard output: the profile does", exit_usage});
+    if (options.files.empty() && options.target.empty()) {
         if (const auto failure = folder.create())
             return report_failure(*failure);
         const auto taken = take_captures(options, folder);
@@ -99,6 +185,12 @@ int profile(Options& options) {
     if (const auto failure = options.symbols.open())
         return report_failure(*failure);
     CaptureList list(options.symbols);
+    if (!options.target.empty())
+        if (const auto failure = TargetCaptures(options, list).run()) {
+            status = report_failure(*failure);
+            if (list.captures().empty())
+                return status;
+        }
     for (const std::string& file : options.files) {
         options.input.file = file;
         if (const auto failure = list.add(options.input))
@@ -146,6 +238,11 @@ void add_profile_command(CommandLine& line) {
                 "Seconds until a capture must have begun, and then between its parts; 0: no limit")
         .show_default();
     verb.flag("-q,--quiet", reception.hide_console, "Do not show the console");
+    verb.option("--from", "TARGET", options->target,
+                "Ask a unikernel that runs, as `request` does, instead of booting the image; all "
+                "captures but the first are deltas");
+    verb.option("--baud", "N", options->baud, "Speed of a terminal device, with --from")
+        .show_default();
     add_image_options(verb, options->run);
     verb.details(details + list + "\n");
     verb.action([options] { return profile(*options); });

@@ -26,7 +26,7 @@ class Completion {
             complete(task);
         if (missing_ == 0)
             return {};
-        return fmt::format("{} unchanged, but not in the capture before",
+        return fmt::format("{} not in the capture before, and not run yet: nameless, without stack",
                            missing_ == 1 ? "1 thread is" : fmt::format("{} threads are", missing_));
     }
 
@@ -49,6 +49,7 @@ class Completion {
 
     void complete(TaskSnapshot& task, const ThreadSnapshot& thread) {
         const auto found = threads_.find(thread.id);
+        // One that was made in between, and has not run, is no more than told of either.
         missing_ += found == threads_.end();
         ThreadSnapshot& whole =
             task.threads.emplace_back(found != threads_.end() ? *found->second : ThreadSnapshot());
@@ -80,8 +81,20 @@ std::string complete_delta(Snapshot& delta, const Snapshot& base) {
         return fmt::format(
             "the delta goes on from {}, the capture before is from {}: it cannot be completed",
             *delta.delta_since, *base.absolute_time);
-    if (!delta.kernel)
-        delta.kernel = base.kernel;
+    // What does not change is in none but the first.
+    const auto inherit = [&](auto Snapshot::*fact) {
+        if (!(delta.*fact))
+            delta.*fact = base.*fact;
+    };
+    inherit(&Snapshot::os_version);
+    inherit(&Snapshot::os_build_version);
+    inherit(&Snapshot::boot_args);
+    inherit(&Snapshot::page_size);
+    inherit(&Snapshot::timebase);
+    inherit(&Snapshot::kernel);
+    inherit(&Snapshot::shared_cache);
+    if (delta.shared_cache_images.empty())
+        delta.shared_cache_images = base.shared_cache_images;
     return Completion(delta, base).run();
 }
 

@@ -23,14 +23,18 @@ struct Side {
     std::string activity(const ThreadSnapshot& thread) const {
         return activity_text(graph, graph.find_thread(thread.id));
     }
-    /// Where a thread stands.
+    /// Where a thread stands, and who called that.
     std::string place(const TaskSnapshot& task, const ThreadSnapshot& thread) const {
+        constexpr std::size_t shown = 8;
         const auto frames = stacks.whole_stack(task, thread);
         if (frames.empty())
             return "no stack";
-        const std::string source = frames.front().place();
-        return source.empty() ? frames.front().name()
-                              : fmt::format("{} ({})", frames.front().name(), source);
+        std::string text = frames.front().name();
+        if (const std::string source = frames.front().place(); !source.empty())
+            text += " (" + source + ')';
+        for (std::size_t i = 1; i < frames.size() && i < shown; ++i)
+            text += " < " + frames[i].name();
+        return frames.size() > shown ? text + " < ..." : text;
     }
 
     const ExportedCapture& capture;
@@ -52,22 +56,22 @@ class DiffText {
         tasks("new tasks", diff_.new_tasks);
         tasks("gone tasks", diff_.gone_tasks);
         section(ThreadChange::added, "new threads", [this](const ThreadDiff& each) {
-            print("      {}, at {}\n", after_.activity(*each.after),
+            print("      {}\n      at {}\n", after_.activity(*each.after),
                   after_.place(*each.task_after, *each.after));
         });
         section(ThreadChange::gone, "gone threads", [this](const ThreadDiff& each) {
-            print("      was: {}, at {}\n", before_.activity(*each.before),
+            print("      was: {}\n           at {}\n", before_.activity(*each.before),
                   before_.place(*each.task_before, *each.before));
         });
         section(ThreadChange::moved, "moved: another stack", [this](const ThreadDiff& each) {
-            print("      was: {}, at {}\n", before_.activity(*each.before),
+            print("      was: {}\n           at {}\n", before_.activity(*each.before),
                   before_.place(*each.task_before, *each.before));
-            print("      is:  {}, at {}\n", after_.activity(*each.after),
+            print("      is:  {}\n           at {}\n", after_.activity(*each.after),
                   after_.place(*each.task_after, *each.after));
         });
         section(ThreadChange::stuck, "stuck: the same stack in both",
                 [this](const ThreadDiff& each) {
-                    print("      {}, at {}\n", activity_of_stuck(each),
+                    print("      {}\n      at {}\n", activity_of_stuck(each),
                           after_.place(*each.task_after, *each.after));
                 });
         section(

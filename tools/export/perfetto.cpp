@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -289,7 +290,8 @@ class ThreadTracks {
         const Stacks stacks(snapshot, sample.capture->symbols);
         const WaitGraph graph = make_wait_graph(snapshot);
         std::map<std::uint64_t, const ThreadTrack*> by_id;
-        for (const TaskSnapshot& task : snapshot.tasks)
+        for (const TaskSnapshot& task : snapshot.tasks) {
+            add_recording(sample, task);
             for (const ThreadSnapshot& thread : task.threads) {
                 ThreadTrack& track = track_of(task, thread);
                 track.seen = true;
@@ -301,6 +303,7 @@ class ThreadTracks {
                     slices.push_back(frame_slice(*frame, stacks));
                 advance(track, std::move(slices), sample.begin);
             }
+        }
         for (auto& [key, track] : threads_)
             if (!std::exchange(track.seen, false))
                 advance(track, {}, sample.begin);
@@ -354,16 +357,56 @@ class ThreadTracks {
         return slice;
     }
 
-    ThreadTrack& track_of(const TaskSnapshot& task, const ThreadSnapshot& thread) {
+    /// How long the parts of a task's record took, one behind the other. Neither when nor by which
+    /// CPU is recorded.
+    void add_recording(const Sample& sample, const TaskSnapshot& task) {
+        if (!task.latency)
+            return;
+        const kcdata::stackshot_latency_task& latency = *task.latency;
+        const std::pair<const char*, std::uint64_t> parts[] = {
+            {"setup", latency.setup_latency},
+            {"thread count loop", latency.task_thread_count_loop_latency},
+            {"snapshot", latency.cur_tsnap_latency},
+            {"pmap", latency.pmap_latency},
+            {"BSD process ids", latency.bsd_proc_ids_latency},
+            {"misc", latency.misc_latency},
+            {"misc2", latency.misc2_latency},
+            {"thread data loop", latency.task_thread_data_loop_latency},
+            {"end", latency.end_latency},
+        };
+        const Track track{process_of(task), 0};
+        if (recorded_.insert(track.pid).second)
+            trace_.name_track(track, "how long its record took");
+        std::vector<Slice> slices{{"record of the task",
+                                   "record",
+                                   {{"when", "not recorded: shown where the collection begins"}},
+                                   sample.begin,
+                                   sample.begin}};
+        for (const auto& [name, time] : parts) {
+            const Time begin = slices.front().end;
+            slices.front().end += sample.capture->snapshot.nanoseconds(time).value_or(0);
+            if (time != 0)
+                slices.push_back({name, "record", {}, begin, slices.front().end});
+        }
+        for (Slice& slice : slices)
+            trace_.add(track, std::move(slice));
+    }
+
+    std::uint64_t process_of(const TaskSnapshot& task) {
         constexpr std::uint64_t first_process = 2;
-        const auto [process, is_new_process] =
+        const auto [process, is_new] =
             processes_.try_emplace(task.unique_pid, first_process + processes_.size());
-        if (is_new_process)
+        if (is_new)
             trace_.name_process(process->second, task_title(task));
+        return process->second;
+    }
+
+    ThreadTrack& track_of(const TaskSnapshot& task, const ThreadSnapshot& thread) {
+        const std::uint64_t process = process_of(task);
         const auto [found, is_new] = threads_.try_emplace({task.unique_pid, thread.id});
         ThreadTrack& track = found->second;
         if (is_new) {
-            track.track = {process->second, threads_.size()};
+            track.track = {process, threads_.size()};
             trace_.name_track(track.track, thread_title(thread));
         }
         return track;
@@ -389,6 +432,8 @@ class ThreadTracks {
     Trace& trace_;
     /// By unique pid.
     std::map<std::uint64_t, std::uint64_t> processes_{};
+    /// Those with a track for their record.
+    std::set<std::uint64_t> recorded_{};
     /// By unique pid and thread id.
     std::map<std::pair<std::uint64_t, std::uint64_t>, ThreadTrack> threads_{};
 };

@@ -85,9 +85,21 @@ TEST_CASE("an unchanged thread that is not in the capture before is kept, and co
     Snapshot snapshot = delta();
     Snapshot base = whole();
     base.tasks.front().threads.resize(1);
-    CHECK(complete_delta(snapshot, base) == "1 thread is unchanged, but not in the capture before");
+    CHECK(complete_delta(snapshot, base).starts_with("1 thread is not in the capture before"));
     REQUIRE(snapshot.tasks.front().threads.size() == 2);
     CHECK_FALSE(snapshot.tasks.front().threads[1].kernel_stack);
+}
+
+TEST_CASE("a delta gets what does not change from the capture before: without it, no times") {
+    Snapshot snapshot = delta();
+    Snapshot base = whole();
+    base.timebase = Timebase{125, 3};
+    base.kernel = LoadInfo{0x1000, {7}};
+    base.os_version = "Darwin";
+    CHECK(complete_delta(snapshot, base).empty());
+    CHECK(snapshot.nanoseconds(3) == 125.0);
+    CHECK(snapshot.kernel->uuid[0] == 7);
+    CHECK(snapshot.os_version == "Darwin");
 }
 
 TEST_CASE("what is no delta stays as it is") {

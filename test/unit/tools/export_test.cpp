@@ -385,6 +385,22 @@ TEST_CASE("a trace shows for each CPU how long it collected, got ready and had n
     CHECK(trace.names.at({"thread_name", {1, 2}}) == "CPU 2");
 }
 
+TEST_CASE("a trace shows how long the parts of a task's record took") {
+    ExportedCapture capture = waiting();
+    kcdata::stackshot_latency_task& latency = capture.snapshot.tasks[0].latency.emplace();
+    latency.setup_latency = 100;
+    latency.task_thread_data_loop_latency = 300;
+    const PerfettoTrace trace(parse_strictly(write("perfetto", {&capture, 1})));
+    const auto& slices = trace.slices.at({2, 0});
+    REQUIRE(slices.size() == 3);
+    CHECK(slices[0]["name"] == "record of the task");
+    CHECK(slices[0]["dur"] == 0.4);
+    CHECK(slices[1]["name"] == "setup");
+    CHECK(slices[1]["dur"] == 0.1);
+    CHECK(slices[2]["name"] == "thread data loop");
+    CHECK(slices[2]["dur"] == 0.3);
+}
+
 TEST_CASE("captures without times follow one another in a trace") {
     ExportedCapture captures[] = {waiting(), waiting()};
     for (ExportedCapture& capture : captures) {
