@@ -376,6 +376,15 @@ TEST_CASE("profile merges the captures of all files, in every format that holds 
     CHECK(run(folder, "profile a b").status == 3);
 }
 
+TEST_CASE("run that lets others talk to the image ends when it is told to") {
+    const TemporaryFolder folder;
+    write_fake_qemu(folder, {}, "exec sleep 60");
+    constexpr const char* listen = "run --qemu ./qemu --image image --listen line";
+    CHECK(run(folder, listen, "timeout --preserve-status -s TERM -k 30 1").status == 130);
+    write_fake_qemu(folder, {}, "exit 0");
+    CHECK(run(folder, listen).status == 0);
+}
+
 TEST_CASE("profile without files takes captures of the image, and leaves them if asked to") {
     const TemporaryFolder folder;
     Bytes line = tools_test::line_with(tools_test::small_capture());
