@@ -298,7 +298,7 @@ TEST_CASE("a damaged capture is exported as far as it goes, and ends with 3") {
     Bytes bytes = tools_test::small_capture();
     bytes.resize(bytes.size() / 2);
     write_bytes(folder / "cut", bytes);
-    for (const char* format : {"folded", "speedscope", "perfetto", "ips"}) {
+    for (const char* format : {"html", "folded", "speedscope", "perfetto", "ips"}) {
         INFO(format);
         const Outcome outcome = run(folder, std::string("report cut --format ") + format);
         CHECK(outcome.status == 3);
