@@ -13,7 +13,8 @@ class BootArguments;
 ///
 ///     stackshot.encoding=binary|text  frames as they are, or as lines of text for a line that is
 ///                                     not 8-bit clean
-///     stackshot.parity=N              parity frames for each 100 frames, to restore lost ones: 0 to
+///     stackshot.parity=N              parity frames for each 100 frames, to restore lost ones: 0
+///     to
 ///                                     100 (0); see kcdata::serial::SenderOptions
 ///     stackshot.repeats=N             how often everything is sent (1)
 ///     stackshot.payload=N             bytes of the capture in each frame (as long as can be; 128
