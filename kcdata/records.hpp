@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kcdata/types.hpp"
@@ -45,6 +46,66 @@ struct [[gnu::packed]] mem_and_io_snapshot {
     std::uint8_t pages_wanted_reclaimed_valid;
 };
 static_assert(sizeof(mem_and_io_snapshot) == 61);
+
+/// STACKSHOT_KCTYPE_IOSTATS: what a task or a thread has read and written since it began. Sizes in
+/// bytes.
+struct io_stats_snapshot {
+    std::uint64_t ss_disk_reads_count;
+    std::uint64_t ss_disk_reads_size;
+    std::uint64_t ss_disk_writes_count;
+    std::uint64_t ss_disk_writes_size;
+    std::uint64_t ss_io_priority_count[4];  ///< by I/O tier
+    std::uint64_t ss_io_priority_size[4];
+    std::uint64_t ss_paging_count;
+    std::uint64_t ss_paging_size;
+    std::uint64_t ss_non_paging_count;
+    std::uint64_t ss_non_paging_size;
+    std::uint64_t ss_data_count;
+    std::uint64_t ss_data_size;
+    std::uint64_t ss_metadata_count;
+    std::uint64_t ss_metadata_size;
+};
+static_assert(sizeof(io_stats_snapshot) == 160);
+
+/// STACKSHOT_KCTYPE_INSTRS_CYCLES of a thread. 0 instructions: the CPU counts none.
+struct instrs_cycles_snapshot {
+    std::uint64_t ics_instructions;
+    std::uint64_t ics_cycles;
+};
+static_assert(sizeof(instrs_cycles_snapshot) == 16);
+
+/// STACKSHOT_KCTYPE_INSTRS_CYCLES of a task. ics_p_...: thereof on P cores.
+struct instrs_cycles_snapshot_v2 {
+    std::uint64_t ics_instructions;
+    std::uint64_t ics_cycles;
+    std::uint64_t ics_p_instructions;
+    std::uint64_t ics_p_cycles;
+};
+static_assert(sizeof(instrs_cycles_snapshot_v2) == 32);
+
+/// Element of STACKSHOT_KCTYPE_THREAD_GROUP_SNAPSHOT.
+struct thread_group_snapshot_v3 {
+    std::uint64_t tgs_id;
+    char tgs_name[16];
+    std::uint64_t tgs_flags;
+    char tgs_name_cont[16];
+};
+static_assert(sizeof(thread_group_snapshot_v3) == 48);
+
+/// Element of STACKSHOT_KCTYPE_JETSAM_COALITION_SNAPSHOT.
+struct jetsam_coalition_snapshot {
+    std::uint64_t jcs_id;
+    std::uint64_t jcs_flags;
+    std::uint64_t jcs_thread_group;
+    std::uint64_t jcs_leader_task_uniqueid;
+};
+static_assert(sizeof(jetsam_coalition_snapshot) == 32);
+
+/// Payload of STACKSHOT_KCTYPE_THREAD_DISPATCH_QUEUE_LABEL, NUL included, at most.
+inline constexpr std::size_t longest_dispatch_queue_label = 64;
+/// STACKSHOT_KCTYPE_THREAD_POLICY_VERSION: that of the layout of ths_requested_policy and
+/// ths_effective_policy (THREAD_POLICY_INTERNAL_STRUCT_VERSION).
+inline constexpr std::uint32_t thread_policy_version = 7;
 
 /// STACKSHOT_KCTYPE_TASK_SNAPSHOT. Times in absolute time, sizes in bytes.
 struct task_snapshot_v2 {
@@ -328,6 +389,21 @@ inline constexpr std::uint64_t kThreadMain = 0x2000;
 inline constexpr std::uint64_t kThreadTruncKernBT = 0x4000;
 inline constexpr std::uint64_t kThreadTruncUserBT = 0x8000;
 inline constexpr std::uint64_t kThreadTruncUserAsyncBT = 0x10000;
+
+// thread_group_snapshot_v3::tgs_flags.
+inline constexpr std::uint64_t kThreadGroupEfficient = 0x1;
+inline constexpr std::uint64_t kThreadGroupApplication = 0x2;
+inline constexpr std::uint64_t kThreadGroupCritical = 0x4;
+inline constexpr std::uint64_t kThreadGroupBestEffort = 0x8;
+inline constexpr std::uint64_t kThreadGroupUIApplication = 0x100;
+inline constexpr std::uint64_t kThreadGroupManaged = 0x200;
+inline constexpr std::uint64_t kThreadGroupStrictTimers = 0x400;
+
+// jetsam_coalition_snapshot::jcs_flags.
+inline constexpr std::uint64_t kCoalitionTermRequested = 0x1;
+inline constexpr std::uint64_t kCoalitionTerminated = 0x2;
+inline constexpr std::uint64_t kCoalitionReaped = 0x4;
+inline constexpr std::uint64_t kCoalitionPrivileged = 0x8;
 
 // stackshot_thread_waitinfo_v2::wait_type.
 inline constexpr std::uint8_t kThreadWaitNone = 0x00;

@@ -1015,6 +1015,45 @@ static_assert(lies_as<portlabel_info>(STACKSHOT_KCTYPE_PORTLABEL,
                                           MEMBER(portlabel_info, portlabel_flags),
                                           MEMBER(portlabel_info, portlabel_domain),
                                       }));
+static_assert(lies_as<io_stats_snapshot>(STACKSHOT_KCTYPE_IOSTATS,
+                                         {
+                                             MEMBER(io_stats_snapshot, ss_disk_reads_count),
+                                             MEMBER(io_stats_snapshot, ss_disk_reads_size),
+                                             MEMBER(io_stats_snapshot, ss_disk_writes_count),
+                                             MEMBER(io_stats_snapshot, ss_disk_writes_size),
+                                             MEMBER(io_stats_snapshot, ss_io_priority_count),
+                                             MEMBER(io_stats_snapshot, ss_io_priority_size),
+                                             MEMBER(io_stats_snapshot, ss_paging_count),
+                                             MEMBER(io_stats_snapshot, ss_paging_size),
+                                             MEMBER(io_stats_snapshot, ss_non_paging_count),
+                                             MEMBER(io_stats_snapshot, ss_non_paging_size),
+                                             MEMBER(io_stats_snapshot, ss_data_count),
+                                             MEMBER(io_stats_snapshot, ss_data_size),
+                                             MEMBER(io_stats_snapshot, ss_metadata_count),
+                                             MEMBER(io_stats_snapshot, ss_metadata_size),
+                                         }));
+static_assert(lies_as<instrs_cycles_snapshot_v2>(
+    STACKSHOT_KCTYPE_INSTRS_CYCLES, {
+                                        MEMBER(instrs_cycles_snapshot_v2, ics_instructions),
+                                        MEMBER(instrs_cycles_snapshot_v2, ics_cycles),
+                                        MEMBER(instrs_cycles_snapshot_v2, ics_p_instructions),
+                                        MEMBER(instrs_cycles_snapshot_v2, ics_p_cycles),
+                                    }));
+static_assert(lies_as<thread_group_snapshot_v3>(STACKSHOT_KCTYPE_THREAD_GROUP_SNAPSHOT,
+                                                {
+                                                    MEMBER(thread_group_snapshot_v3, tgs_id),
+                                                    MEMBER(thread_group_snapshot_v3, tgs_name),
+                                                    MEMBER(thread_group_snapshot_v3, tgs_flags),
+                                                    MEMBER(thread_group_snapshot_v3, tgs_name_cont),
+                                                }));
+static_assert(lies_as<jetsam_coalition_snapshot>(
+    STACKSHOT_KCTYPE_JETSAM_COALITION_SNAPSHOT,
+    {
+        MEMBER(jetsam_coalition_snapshot, jcs_id),
+        MEMBER(jetsam_coalition_snapshot, jcs_flags),
+        MEMBER(jetsam_coalition_snapshot, jcs_thread_group),
+        MEMBER(jetsam_coalition_snapshot, jcs_leader_task_uniqueid),
+    }));
 static_assert(
     lies_as<stackshot_duration_v2>(STACKSHOT_KCTYPE_STACKSHOT_DURATION,
                                    {

@@ -35,6 +35,12 @@ struct alignas(64) Cpu {
     /// The threads that went to sleep on this CPU, which wakes them.
     DeadlineQueue deadlines{};
     std::uint64_t switches = 0;
+    /// Whether it counts what it does; what machine::counters() said when `current` was last told
+    /// of it; and to which task that is told.
+    bool counts = false;
+    bool is_p_core = false;
+    stackshot::CpuCounters counters{};
+    const Task* task = nullptr;
 };
 
 /// All of them, by index. tools/gdb/kernel.py finds them by name.

@@ -1,6 +1,10 @@
 #include "kernel/ipc_port.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 #include "kernel/heap.hpp"
+#include "kernel/port_label.hpp"
 
 namespace kernel {
 
@@ -32,6 +36,12 @@ class Port {
     MachMsgReturn receive(SchedulerGuard& guard, Message& message, std::uint64_t deadline);
     MachMsgReturn request(Message& message, std::uint64_t deadline);
     static MachMsgReturn reply(SendOnceRight& right, Message& message);
+    void set_label(SchedulerGuard& guard, const PortLabel& label) {
+        CHECK(senders_.port_label() == nullptr);
+        label_ = label;
+        senders_.set_port_label(guard, &label_);
+        receivers_.set_port_label(guard, &label_);
+    }
     /// Nobody receives any more. `messages` takes what is queued.
     using Messages = std::array<Message, ReceiveRight::MACH_PORT_QLIMIT_LARGE>;
     void die(SchedulerGuard& guard, Messages& messages);
@@ -52,6 +62,7 @@ class Port {
     /// Room that senders were woken for that have not run yet.
     std::uint32_t promised_room_ = 0;
     Messages messages_{};
+    PortLabel label_{};
     /// Their inheritor, for a special reply port: who serves the request.
     Turnstile receivers_;
     /// Their inheritor: who took a message last.
@@ -139,9 +150,13 @@ MachMsgReturn Port::request(Message& message, std::uint64_t deadline) {
     PortReference given_up;
     // Rights go away with the lock free only: the caller's message is not touched before.
     Message exchanged{message.id, message.body, {}};
+    ImportanceDonation donation{.pid = receivers_.owner_pid()};
     {
         SchedulerGuard guard;
         reply_port->receivers_.set_owner_pid(guard, receivers_.owner_pid());
+        reply_port->receivers_.set_port_label(guard, receivers_.port_label());
+        if ((self.task->flags & kcdata::kTaskIsImpDonor) != 0)
+            self.task->donations.push_back(donation);
         exchanged.reply = SendOnceRight(retain(guard, *reply_port));
         result = send(guard, exchanged, deadline);
         if (result == MACH_MSG_SUCCESS)
@@ -149,6 +164,9 @@ MachMsgReturn Port::request(Message& message, std::uint64_t deadline) {
         // Whoever served the request, does so no more.
         reply_port->receivers_.set_inheritor(guard, nullptr);
         reply_port->senders_.set_inheritor(guard, nullptr);
+        reply_port->receivers_.set_port_label(guard, nullptr);
+        if ((self.task->flags & kcdata::kTaskIsImpDonor) != 0)
+            self.task->donations.remove(donation);
         if (result != MACH_MSG_SUCCESS) {
             // A reply may still come: it is to find a port that is dead, and not the next one's.
             reply_port->active_ = false;
@@ -224,6 +242,13 @@ ReceiveRight::~ReceiveRight() {
 SendRight ReceiveRight::make_send() const {
     SchedulerGuard guard;
     return SendRight(Port::retain(guard, *port_.get()));
+}
+
+void ReceiveRight::set_service(const char* name, std::uint8_t domain_type) const {
+    PortLabel label{.domain_type = domain_type};
+    std::memcpy(label.name, name, std::min(std::strlen(name), sizeof(label.name) - 1));
+    SchedulerGuard guard;
+    port_->set_label(guard, label);
 }
 
 MachMsgReturn ReceiveRight::receive(Message& message, std::uint64_t deadline) const {

@@ -114,6 +114,9 @@ class ReceiveRight {
     SendRight make_send() const;
     explicit operator bool() const { return static_cast<bool>(port_); }
     const void* port() const { return port_.get(); }
+    /// Registers the port as the way to a service of launchd's domain `domain_type`: captures name
+    /// it to those who wait there. The name is cut to 63 characters. Once; thread context.
+    void set_service(const char* name, std::uint8_t domain_type) const;
 
     /// Takes the first message, waiting for one until `deadline`. Any number of threads; the one
     /// that took a message last serves the port: it inherits the priority of those who wait for

@@ -1,6 +1,6 @@
 #include "kernel/kernel_stack.hpp"
 
-#include <cstring>
+#include <algorithm>
 
 #include "kernel/page_allocator.hpp"
 #include "kernel/panic.hpp"
@@ -62,10 +62,12 @@ KernelStack allocate_kernel_stack() {
         if (reused != nullptr)
             free_stacks = reused->next;
     }
-    if (reused == nullptr)
-        return map_new_stack();
-    std::memset(static_cast<void*>(reused), 0, KernelStack::size);
-    return stack_at(reinterpret_cast<std::uint64_t>(reused));
+    const KernelStack stack =
+        reused == nullptr ? map_new_stack() : stack_at(reinterpret_cast<std::uint64_t>(reused));
+    if (stack.valid())
+        std::fill_n(reinterpret_cast<std::uint64_t*>(stack.low),
+                    KernelStack::size / sizeof(std::uint64_t), KernelStack::paint);
+    return stack;
 }
 
 void free_kernel_stack(KernelStack stack) {

@@ -62,6 +62,11 @@ std::uint64_t absolute_time();
 /// Ticks of absolute_time() per second (CNTFRQ_EL0).
 std::uint64_t ticks_per_second();
 
+/// Starts counting what this CPU does; false if it cannot. Once more is nothing.
+bool start_counters();
+/// What this CPU has done since then; instructions modulo 2^32.
+stackshot::CpuCounters counters();
+
 /// Raises this CPU's timer interrupt when absolute_time() reaches `deadline`, at once if it has
 /// already, and until the next call; UINT64_MAX: not at all. Interrupts off.
 void set_timer(std::uint64_t deadline);

@@ -10,6 +10,7 @@
 #include "platform/arm64/cpu/hints.hpp"
 #include "platform/arm64/cpu/identity.hpp"
 #include "platform/arm64/cpu/interrupts.hpp"
+#include "platform/arm64/cpu/pmu.hpp"
 #include "platform/arm64/exception/handlers.hpp"
 #include "platform/arm64/timer/generic_timer.hpp"
 
@@ -109,6 +110,14 @@ std::uint64_t absolute_time() {
 
 std::uint64_t ticks_per_second() {
     return timer::frequency();
+}
+
+bool start_counters() {
+    return platform::pmu::start();
+}
+
+stackshot::CpuCounters counters() {
+    return {platform::pmu::cycles(), platform::pmu::instructions_retired()};
 }
 
 void set_timer(std::uint64_t deadline) {

@@ -8,6 +8,7 @@
 #include "kernel/absolute_time.hpp"
 #include "kernel/cpu.hpp"
 #include "kernel/run_queue.hpp"
+#include "kernel/task.hpp"
 #include "kernel/turnstile.hpp"
 
 namespace kernel {
@@ -35,6 +36,26 @@ void start_quantum(Cpu& cpu, std::uint64_t now) {
                           : now + milliseconds_to_absolute_time(scheduler::quantum_milliseconds);
 }
 
+/// Tells the thread on the CPU, and its task, what they have done since the last time.
+void count_work(Cpu& cpu) {
+    if (!cpu.counts)
+        return;
+    const stackshot::CpuCounters now = machine::counters();
+    const std::uint64_t cycles = now.cycles - cpu.counters.cycles;
+    const auto instructions =
+        static_cast<std::uint32_t>(now.instructions - cpu.counters.instructions);
+    cpu.counters = now;
+    const auto add = [&](stackshot::CpuCounters& counters) {
+        counters.cycles += cycles;
+        counters.instructions += instructions;
+    };
+    Task& task = *cpu.current->task;
+    add(cpu.current->counters);
+    add(task.counters);
+    if (cpu.is_p_core)
+        add(task.counters_on_p_cores);
+}
+
 /// Returns when the calling thread is switched to again: on any CPU, which holds the lock then.
 void switch_to(Cpu& cpu, Thread& next) {
     Thread& previous = *cpu.current;
@@ -46,7 +67,9 @@ void switch_to(Cpu& cpu, Thread& next) {
     else
         previous.runnable_time += now - previous.unblocked_time;
 
+    count_work(cpu);
     cpu.current = &next;
+    cpu.task = next.task;
     cpu.claimed_priority = next.sched_pri;
     cpu.reschedule.store(false, std::memory_order_relaxed);
     cpu.dispatch_time = now;
@@ -109,6 +132,10 @@ void adopt_idle_thread(SchedulerGuard&, Thread& idle) {
     idle.base_pri = idle.sched_pri = IDLEPRI;
     idle.last_cpu = machine::current_cpu();
     cpu.current = cpu.idle = &idle;
+    cpu.task = idle.task;
+    cpu.counts = machine::start_counters();
+    if (cpu.counts)
+        cpu.counters = machine::counters();
     cpu.dispatch_time = idle.unblocked_time = idle.last_made_runnable_time =
         machine::absolute_time();
     // Threads may have been waiting for a CPU to come.
@@ -203,6 +230,8 @@ void timer_interrupt() {
     Cpu& cpu = this_cpu();
     // Looked at on the way out: what is unblocked here for this CPU needs no interrupt.
     cpu.reschedule.store(true, std::memory_order_relaxed);
+    // Before so many instructions are retired that their number would not be known.
+    count_work(cpu);
     const std::uint64_t now = machine::absolute_time();
     for (Thread* thread = cpu.deadlines.first(); thread != nullptr && thread->deadline <= now;
          thread = cpu.deadlines.first()) {

@@ -66,11 +66,13 @@ void initialize_kernel_task() {
     set_name(the_kernel_task, "kernel_task");
     the_kernel_task.start_time = machine::absolute_time();
     the_kernel_task.references = 1;
+    initialize_coalitions(guard);
+    coalition_add_task(guard, kernel_coalition(), the_kernel_task);
     tasks.push_back(the_kernel_task);
     number_of_tasks = 1;
 }
 
-kcdata::Result<Task*> task_create(const char* name, std::uint64_t flags) {
+kcdata::Result<Task*> task_create(const char* name, std::uint64_t flags, Coalition* coalition) {
     auto* const task = heap::create<Task>();
     if (task == nullptr)
         return kcdata::KERN_RESOURCE_SHORTAGE;
@@ -85,6 +87,7 @@ kcdata::Result<Task*> task_create(const char* name, std::uint64_t flags) {
         last_pid = last_pid % pid_max + 1;
     while (pid_in_use(last_pid));
     task->pid = last_pid;
+    coalition_add_task(guard, coalition != nullptr ? *coalition : default_coalition(), *task);
     tasks.push_back(*task);
     ++number_of_tasks;
     return task;
@@ -105,6 +108,8 @@ void task_release(Task& task) {
 }
 
 void task_destroy(Task& task) {
+    coalition_release(*task.coalition);
+    heap::destroy(task.io_statistics);
     heap::destroy(&task);
 }
 
@@ -120,7 +125,8 @@ bool task_add_thread(SchedulerGuard&, Task& task, Thread& thread) {
     thread.task = &task;
     ++task.references;
     task.threads.push_back(thread);
-    ++task.thread_count;
+    task.peak_thread_count = std::max(task.peak_thread_count, ++task.thread_count);
+    thread.thread_group_id = task.coalition->thread_group.id;
     ++task.live_thread_count;
     ++number_of_threads;
     return true;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kcdata/result.hpp"
+#include "kernel/coalition.hpp"
 #include "kernel/list.hpp"
 #include "kernel/thread.hpp"
 #include "stackshot/credential.hpp"
@@ -12,6 +13,14 @@ namespace kernel {
 
 class SchedulerGuard;
 class VmMap;
+
+/// A request of an importance donor that is not answered yet: whom it makes important. On the
+/// requester's stack.
+struct ImportanceDonation {
+    std::int32_t pid = 0;
+    ListLink<ImportanceDonation> link{};
+};
+using DonationList = List<ImportanceDonation, &ImportanceDonation::link>;
 
 /// A task: what threads belong to. Times are in absolute time units. Everything that can change is
 /// guarded by the scheduler lock, and may be read while the world is stopped.
@@ -30,8 +39,12 @@ struct Task {
     stackshot::Credential credential{.uid = nobody};
     VmMap* map = nullptr;  ///< the creator's; nullptr: no system call takes an address
 
+    Coalition* coalition = nullptr;
+    std::uint64_t coalition_id = 0;
+
     ThreadList threads{};
     std::uint32_t thread_count = 0;
+    std::uint32_t peak_thread_count = 0;  ///< the most there ever were at a time
     /// Threads that have not ended; the others are still to be taken apart.
     std::uint32_t live_thread_count = 0;
     /// In teardown: among the terminated tasks, where it stays for as long as anything of it is
@@ -40,6 +53,11 @@ struct Task {
     bool released = false;  ///< by its creator
     /// System time of the threads that are gone.
     std::uint64_t system_time_in_terminated_threads = 0;
+    /// Of all its threads, those that are gone included, up to the last switch away from each.
+    stackshot::CpuCounters counters{}, counters_on_p_cores{};
+    kcdata::io_stats_snapshot* io_statistics = nullptr;  ///< null before the first request
+    /// Requests of its threads that are not answered, if it donates importance (kTaskIsImpDonor).
+    DonationList donations{};
     /// One for the creator until task_release(), one for each thread.
     std::uint32_t references = 0;
 
@@ -55,9 +73,10 @@ void initialize_kernel_task();
 
 /// A new task without threads. It is kept until task_release() and for as long as it has threads.
 /// It terminates when it is released and its last thread has ended, or by task_terminate(). The
-/// name is cut to 31 characters; `flags` are task_snapshot_flags. KERN_RESOURCE_SHORTAGE: no
-/// memory. Thread context.
-kcdata::Result<Task*> task_create(const char* name, std::uint64_t flags = 0);
+/// name is cut to 31 characters; `flags` are task_snapshot_flags. It is of `coalition`; nullptr:
+/// of default_coalition(). KERN_RESOURCE_SHORTAGE: no memory. Thread context.
+kcdata::Result<Task*> task_create(const char* name, std::uint64_t flags = 0,
+                                  Coalition* coalition = nullptr);
 /// Gives up the hold task_create() gave: the pointer is not to be used any more.
 void task_release(Task& task);
 /// Terminates a task that is not kernel_task: it gets no more threads. Those it has go on until

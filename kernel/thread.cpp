@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernel/format_text.hpp"
 #include "kernel/heap.hpp"
@@ -41,6 +42,7 @@ void reap(Thread& thread) {
     Task& task = *thread.task;
     const KernelStack stack = thread.stack;
     Port* reply_port = nullptr;
+    kcdata::io_stats_snapshot* io_statistics = nullptr;
     bool joined = false;
     bool last = false;
     {
@@ -49,11 +51,13 @@ void reap(Thread& thread) {
         thread.reaped = true;
         // A joiner may free the thread as soon as the lock is free.
         reply_port = thread.special_reply_port;
+        io_statistics = std::exchange(thread.io_statistics, nullptr);
         joined = !thread.joinable;
     }
     // Not before: a stop walks the stacks of all threads that are listed.
     free_kernel_stack(stack);
     release_special_reply_port(reply_port);
+    heap::destroy(io_statistics);
     if (joined)
         heap::destroy(&thread);
     if (last)
@@ -76,7 +80,10 @@ kcdata::Result<Thread*> thread_create(Task& task, const char* name, ThreadEntry 
     std::memcpy(thread->name, name, std::min(std::strlen(name), Thread::max_name));
     thread->entry = entry;
     thread->argument = argument;
-    thread->base_pri = thread->sched_pri = static_cast<std::int16_t>(options.priority);
+    thread->requested_policy = requested_policy(options.policy).value();
+    thread->effective_policy = effective_policy(options.policy).value();
+    thread->base_pri = thread->sched_pri =
+        static_cast<std::int16_t>(base_priority(options.policy, options.priority));
     thread->joinable = options.joinable;
     platform::prepare_context(thread->context, thread->stack.high, thread_main, thread);
 
@@ -135,9 +142,12 @@ void thread_join(Thread& thread) {
         SchedulerGuard guard;
         CHECK(thread.joinable && thread.joiner == nullptr);
         if ((thread.state & SS_TH_TERMINATE2) == 0) {
-            thread.joiner = &current_thread();
-            scheduler::assert_wait(guard, {.event = &thread});
-            scheduler::block(guard);
+            Turnstile joiner;
+            thread.joiner = &joiner;
+            joiner.set_inheritor(guard, &thread);
+            const WaitResult result = joiner.wait(
+                guard, {.event = &thread, .block_hint = kcdata::kThreadWaitSleepWithInheritor});
+            CHECK(result == WaitResult::THREAD_AWAKENED);
         }
         thread.joinable = false;
         reaped = thread.reaped;
@@ -156,7 +166,7 @@ void thread_exit() {
     terminated_threads.push_back(self);
     terminate_daemon.wake_one(guard);
     if (self.joiner != nullptr)
-        scheduler::unblock(guard, *self.joiner, WaitResult::THREAD_AWAKENED);
+        self.joiner->wake_all(guard);
     scheduler::block(guard);
     panic("thread %llu goes on after its end", static_cast<unsigned long long>(self.thread_id));
 }

@@ -8,10 +8,12 @@
 #include "kernel/kernel_stack.hpp"
 #include "kernel/list.hpp"
 #include "kernel/machine.hpp"
+#include "kernel/thread_policy.hpp"
 #include "platform/arm64/cpu/context_switch.hpp"
 
 namespace kernel {
 
+struct DispatchQueue;
 struct Task;
 class Port;
 class Turnstile;
@@ -91,6 +93,17 @@ struct Thread {
     /// Where it waits; null when it does not, or waits for time or the end of a thread.
     Turnstile* turnstile = nullptr;
 
+    /// thread_requested_policy and thread_effective_policy (thread_policy.hpp).
+    std::uint64_t requested_policy = 0;
+    std::uint64_t effective_policy = 0;
+    /// Of its task's coalition. Fixed as the thread id is.
+    std::uint64_t thread_group_id = 0;
+    /// What it has done, up to the last switch away from it, where the CPUs count that.
+    stackshot::CpuCounters counters{};
+    /// Whose work it does at the moment; null: of no queue.
+    const DispatchQueue* dispatch_queue = nullptr;
+    kcdata::io_stats_snapshot* io_statistics = nullptr;  ///< null before the first request
+
     /// Where the thread goes on, if it is not on a CPU.
     platform::SwitchContext context{};
 
@@ -111,7 +124,8 @@ struct Thread {
     /// The object is kept for a thread_join() to come, even when the thread is reaped.
     bool joinable = false;
     bool reaped = false;
-    Thread* joiner = nullptr;
+    /// Where thread_join() waits; null: nobody does.
+    Turnstile* joiner = nullptr;
 
     ListLink<Thread> queue_link{};  ///< in a run queue, a turnstile or the reaper's queue
     struct DeadlineLinks {
@@ -126,7 +140,8 @@ using ThreadQueue = List<Thread, &Thread::queue_link>;
 
 /// How thread_create() makes a thread.
 struct ThreadOptions {
-    int priority = BASEPRI_DEFAULT;
+    int priority = BASEPRI_DEFAULT;  ///< unless the policy's class has another one
+    ThreadPolicy policy{};
     /// thread_join() will be called for it. Otherwise the pointer is good only as long as the
     /// caller knows that the thread has not ended.
     bool joinable = false;
@@ -150,7 +165,8 @@ void thread_start(Thread& thread);
 /// Sets the priority (MINPRI to MAXPRI) a thread has of its own; it may run at a higher one that it
 /// inherits. Any context but a stop.
 void thread_set_base_priority(Thread& thread, int priority);
-/// Waits until a joinable thread has ended, and gives it up. Once for each thread, thread context.
+/// Waits until a joinable thread has ended, and gives it up; the thread inherits the caller's
+/// priority meanwhile. Once for each thread, thread context.
 void thread_join(Thread& thread);
 /// Ends the calling thread, which holds no lock.
 [[noreturn]] void thread_exit();

@@ -74,6 +74,11 @@ void Turnstile::set_owner_pid(SchedulerGuard& guard, std::int32_t pid) {
     std::atomic_ref(owner_pid_).store(pid, std::memory_order_release);
 }
 
+void Turnstile::set_port_label(SchedulerGuard& guard, const PortLabel* label) {
+    const Change change(guard, *this);
+    std::atomic_ref(port_label_).store(label, std::memory_order_release);
+}
+
 void Turnstile::renounce_all(SchedulerGuard& guard, Thread& thread) {
     while (thread.inherited != nullptr)
         thread.inherited->set_inheritor(guard, nullptr);

@@ -10,6 +10,8 @@
 
 namespace kernel {
 
+struct PortLabel;
+
 /// Threads that wait for one thing: by priority, in order of arrival within a priority. All waiting
 /// in the kernel for anything but time or the end of a thread is done here.
 ///
@@ -56,13 +58,18 @@ class Turnstile {
     int priority() const { return priority_; }
     std::int32_t owner_pid() const { return owner_pid_; }
     void set_owner_pid(SchedulerGuard&, std::int32_t pid);
+    /// Of the port whose turnstile this is, or that whoever waits here depends on; null: none. Good
+    /// as long as it is set.
+    const PortLabel* port_label() const { return port_label_; }
+    void set_port_label(SchedulerGuard&, const PortLabel* label);
     std::uint32_t wait_flags() const { return wait_flags_; }
     /// Counts the changes, two each; odd in the middle of one. For a reader in a stop: what it
     /// reads between two looks at the same even number belongs together.
     std::uint32_t sequence() const { return sequence_; }
     bool in_flux() const { return sequence_ % 2 != 0; }
 
-    /// Where in it, for such a reader, the inheritor stands; and what else it asks for.
+    /// Where in it, for such a reader, the inheritor and the port's label stand; and what else it
+    /// asks for.
     static constexpr std::size_t inheritor_offset = 16;
     static constexpr std::size_t status_offset = 0;
 
@@ -106,6 +113,7 @@ class Turnstile {
   private:
     static void check_layout() {
         static_assert(offsetof(Turnstile, inheritor_) == inheritor_offset);
+        static_assert(offsetof(Turnstile, port_label_) == inheritor_offset + 8);
         static_assert(offsetof(Turnstile, sequence_) == status_offset);
         static_assert(offsetof(Turnstile, hops_) < status_offset + 16);
     }
@@ -120,6 +128,7 @@ class Turnstile {
     std::int16_t priority_ = 0;
     std::uint8_t hops_ = 1;
     Thread* inheritor_ = nullptr;
+    const PortLabel* port_label_ = nullptr;
     ListLink<Turnstile> inheritor_link_{};  ///< among Thread::inherited
     ThreadQueue waiters_{};
 };

@@ -1,11 +1,18 @@
 #include "kernel/workqueue.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
 #include "kernel/task.hpp"
 
 namespace kernel {
 
 kcdata::kern_return WorkQueue::start(Task& task, const char* name, std::uint32_t workers,
                                      int priority) {
+    static constinit std::atomic<std::uint64_t> last_serial_number{0};
+    dispatch_queue_ = {last_serial_number.fetch_add(1, std::memory_order_relaxed) + 1, {}};
+    std::memcpy(dispatch_queue_.label, name, std::min(std::strlen(name), DispatchQueue::max_label));
     CHECK(count_ == 0 && workers >= 1 && workers <= max_workers);
     for (; count_ < workers; count_++) {
         auto thread =
@@ -53,9 +60,15 @@ WorkItem* WorkQueue::next() {
     return items_.pop_front();
 }
 
-void WorkQueue::work(void* queue) {
-    while (const WorkItem* const item = static_cast<WorkQueue*>(queue)->next())
+void WorkQueue::work(void* argument) {
+    auto& queue = *static_cast<WorkQueue*>(argument);
+    // Only this thread writes it, and only a stop reads it.
+    std::atomic_ref works_for(current_thread().dispatch_queue);
+    while (const WorkItem* const item = queue.next()) {
+        works_for.store(&queue.dispatch_queue_, std::memory_order_relaxed);
         item->function(item->argument);
+        works_for.store(nullptr, std::memory_order_relaxed);
+    }
 }
 
 }  // namespace kernel

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kcdata/result.hpp"
@@ -9,6 +10,14 @@
 namespace kernel {
 
 struct Task;
+
+/// What libdispatch tells a capture of a queue.
+struct DispatchQueue {
+    static constexpr std::size_t max_label = 63;
+
+    std::uint64_t serial_number = 0;  ///< never two the same
+    char label[max_label + 1] = {};
+};
 
 /// Work for a work queue. The caller's; not touched any more once `function` is called.
 struct WorkItem {
@@ -26,8 +35,8 @@ class WorkQueue {
     WorkQueue(const WorkQueue&) = delete;
     WorkQueue& operator=(const WorkQueue&) = delete;
 
-    /// Starts `workers` (1 to max_workers) threads of `task`, named `name`. KERN_RESOURCE_SHORTAGE:
-    /// no memory; then there are none. Once; thread context.
+    /// Starts `workers` (1 to max_workers) threads of `task`, named `name`, as the queue is.
+    /// KERN_RESOURCE_SHORTAGE: no memory; then there are none. Once; thread context.
     kcdata::kern_return start(Task& task, const char* name, std::uint32_t workers,
                               int priority = BASEPRI_DEFAULT);
     /// Hands `item` to the next worker that is free. Any context but a stop.
@@ -35,11 +44,13 @@ class WorkQueue {
     /// Does what was enqueued, and ends the workers. Once, if it was started; nothing may be
     /// enqueued meanwhile or later. Thread context.
     void stop();
+    const DispatchQueue& dispatch_queue() const { return dispatch_queue_; }
 
   private:
     static void work(void* queue);
     WorkItem* next();
 
+    DispatchQueue dispatch_queue_{};
     List<WorkItem, &WorkItem::link> items_{};
     bool stopping_ = false;
     std::uint32_t count_ = 0;

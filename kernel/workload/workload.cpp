@@ -32,6 +32,7 @@ enum Objects : std::uint32_t {
     lock_convoy = 1 << 6,
     reader_starvation = 1 << 7,
     lost_wakeup = 1 << 8,
+    services = 1 << 9,
     storm = daemons | deadlock_ring | port_cycle | lock_convoy | reader_starvation | lost_wakeup,
 };
 
@@ -57,6 +58,7 @@ constexpr std::array workloads = {
     Workload{"deep-recursion", workload::start_deep_recursion, none, nullptr},
     Workload{"churn", workload::start_churn, none, nullptr},
     Workload{"storm", workload::start_storm, storm, nullptr},
+    Workload{"services", workload::start_services, services, nullptr},
 
     Workload{"idle", start_nothing, none, nullptr},
 };
@@ -147,8 +149,8 @@ kern_return stop_workload(std::string_view name) {
 
 namespace workload {
 
-Task& make_task(const char* name, std::uint64_t flags) {
-    auto task = task_create(name, flags);
+Task& make_task(const char* name, std::uint64_t flags, Coalition* coalition) {
+    auto task = task_create(name, flags, coalition);
     if (!task.ok())
         panic("workload: task %s: %s", name, kcdata::kern_return_name(task.error()));
     return *task.value();

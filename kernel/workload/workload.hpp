@@ -14,7 +14,7 @@ namespace kernel {
 
 /// Starts the workload the boot arguments name:
 ///
-///     workload=daemons|fleet|kinds|churn|storm|idle
+///     workload=daemons|fleet|kinds|churn|storm|services|idle
 ///     workload=deadlock2|deadlock-ring|priority-inversion|port-cycle|lock-convoy|reader-starvation
 ///             |lost-wakeup|runaway|deep-recursion        scenes (scene.hpp)
 ///     tasks=N threads=N depth=N      how much of it, where it has a say (see each)
@@ -57,6 +57,7 @@ void start_fleet(const Size& size);
 void start_kinds(const Size& size);
 void start_churn(const Size& size);
 void start_storm(const Size& size);
+void start_services(const Size& size);
 
 /// Ends what start_fleet() has started. KERN_NOT_IN_SET: nothing. KERN_OPERATION_TIMED_OUT: it
 /// takes longer than it should.
@@ -68,7 +69,7 @@ kcdata::kern_return stop_fleet();
 inline constexpr std::uint32_t max_depth = 100;
 
 /// A new task; panics if there is no memory.
-Task& make_task(const char* name, std::uint64_t flags = 0);
+Task& make_task(const char* name, std::uint64_t flags = 0, Coalition* coalition = nullptr);
 /// A new thread that runs; panics if there is no memory. The name is formatted as printf does.
 [[gnu::format(printf, 5, 6)]] Thread& make_thread(Task& task, ThreadEntry entry, void* argument,
                                                   ThreadOptions options, const char* name, ...);

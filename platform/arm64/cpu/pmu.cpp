@@ -18,6 +18,8 @@ bool available() {
 }
 
 bool start() {
+    if (started())
+        return true;
     if (!available() || PMCR_EL0::N(READ_SYSREG(pmcr_el0)) == 0)
         return false;
     WRITE_SYSREG(pmccfiltr_el0, 0);

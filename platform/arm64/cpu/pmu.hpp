@@ -9,7 +9,7 @@ namespace platform::pmu {
 bool available();
 
 /// Starts the cycle counter, and event counter 0 with INST_RETIRED, from 0. False if not available
-/// or the CPU has no event counter. Counts at EL1.
+/// or the CPU has no event counter. Counts at EL1. Once more is nothing.
 [[nodiscard]] bool start();
 
 /// Whether start() has been called on this CPU.
