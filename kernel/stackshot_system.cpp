@@ -14,18 +14,22 @@
 #include "kernel/boot_arguments.hpp"
 #include "kernel/callers_registers.hpp"
 #include "kernel/cluster_map.hpp"
+#include "kernel/coalition.hpp"
 #include "kernel/console.hpp"
 #include "kernel/cpu.hpp"
 #include "kernel/kernel_stack.hpp"
 #include "kernel/mutex.hpp"
 #include "kernel/page_allocator.hpp"
 #include "kernel/panic.hpp"
+#include "kernel/port_label.hpp"
 #include "kernel/quiesce.hpp"
 #include "kernel/spinlock.hpp"
 #include "kernel/task.hpp"
 #include "kernel/thread.hpp"
+#include "kernel/thread_policy.hpp"
 #include "kernel/thread_wait_info.hpp"
 #include "kernel/trace.hpp"
+#include "kernel/workqueue.hpp"
 #include "platform/arm64/cpu/pmu.hpp"
 #include "platform/arm64/exception/frame.hpp"
 #include "platform/arm64/image.hpp"
@@ -88,7 +92,15 @@ KernelStack stack_around(std::uint64_t sp) {
 /// A trap's body, and what the kernel itself notes while the world stands still.
 class Stop final : public stackshot::ForwardingBody {
   public:
-    Stop(stackshot::TrapBody& body, std::uint64_t& time) : ForwardingBody(body), time_(time) {}
+    using Counters = std::array<stackshot::CpuCounters, max_cpus>;
+    Stop(stackshot::TrapBody& body, std::uint64_t& time, Counters& counters)
+        : ForwardingBody(body), time_(time), counters_(counters) {}
+
+    void cpu_preflight(CpuIndex cpu) override {
+        if (cpu_at(cpu).counts)
+            counters_[cpu] = machine::counters();
+        ForwardingBody::cpu_preflight(cpu);
+    }
 
     void initiator(Quiesced& quiesced) override {
         // Other CPUs look at it only for work this CPU hands out in the body.
@@ -106,6 +118,7 @@ class Stop final : public stackshot::ForwardingBody {
 
   private:
     std::uint64_t& time_;
+    Counters& counters_;
     std::array<std::uint64_t, max_cpus> last_seen_{};
 };
 
@@ -146,6 +159,18 @@ class KernelSystem final : public stackshot::System {
     kern_return thread_facts(Quiesced&, ThreadRef thread, stackshot::ThreadFacts& facts) override;
     bool wait_facts(Quiesced&, ThreadRef thread, const stackshot::BlockedThread& blocked,
                     stackshot::WaitFacts& facts) override;
+    void port_label_facts(Quiesced&, stackshot::PortLabelRef label,
+                          stackshot::PortLabelFacts& facts) override;
+    bool dispatch_queue_facts(Quiesced&, stackshot::DispatchQueueRef queue,
+                              stackshot::DispatchQueueFacts& facts) override;
+    bool io_statistics(Quiesced&, stackshot::IoStatisticsRef statistics,
+                       io_stats_snapshot& snapshot) override;
+    Result<stackshot::ThreadGroupRef> next_thread_group(
+        Quiesced&, stackshot::ThreadGroupRef previous, stackshot::ThreadGroupFacts& facts) override;
+    Result<stackshot::CoalitionRef> next_coalition(Quiesced&, stackshot::CoalitionRef previous,
+                                                   stackshot::CoalitionFacts& facts) override;
+    std::size_t donating_pids(Quiesced&, TaskRef task, std::span<std::int32_t> pids) override;
+    std::uint32_t stack_high_water(Quiesced&, const StackFacts& stack) override;
     stackshot::MemoryFacts memory_facts(Quiesced&) override;
     CpuMask absent_cpus(Quiesced& quiesced) override { return quiesce().absent(quiesced); }
     [[noreturn]] void workers_overdue(Quiesced&, CpuMask cpus) override {
@@ -166,6 +191,8 @@ class KernelSystem final : public stackshot::System {
 
   private:
     void add_running(CpuIndex cpu, const KernelStack& bounds, stackshot::ThreadFacts& facts);
+    /// What `cpu` has done since its thread was last told of it.
+    stackshot::CpuCounters untold(CpuIndex cpu) const;
 
     stackshot::SystemFacts facts_{};
     ClusterMap clusters_{};
@@ -174,9 +201,16 @@ class KernelSystem final : public stackshot::System {
     Mutex mutex_{};
     /// When the world had stopped: threads that run have run until then.
     std::uint64_t trap_time_ = 0;
+    /// What the CPUs have done until they stopped.
+    Stop::Counters counters_{};
 };
 
 constinit KernelSystem the_system;
+
+void add(stackshot::CpuCounters& to, const stackshot::CpuCounters& more) {
+    to.cycles += more.cycles;
+    to.instructions += more.instructions;
+}
 
 /// Whether the thread at `thread` is on `cpu`, the CPU it was on last.
 bool on_core(std::uint64_t thread, CpuIndex cpu) {
@@ -217,6 +251,11 @@ void KernelSystem::initialize(const platform::Board& board) {
         static_cast<std::uint32_t>(arguments.number("stackshot_estimate_adj", 25, 0, 100));
     constexpr std::array<std::string_view, 2> modes = {"parallel", "single"};
     facts_.tunables.single_threaded = arguments.choice("stackshot.mode", modes, 0) == 1;
+    facts_.tunables.stack_high_water = arguments.flag("stackshot.stack_high_water", false);
+    facts_.counts_cycles = machine::start_counters();
+    for (CpuIndex cpu = 0; cpu < facts_.cpu_count; cpu++)
+        cpu_at(cpu).is_p_core =
+            clusters_.types[clusters_.cluster_of_cpu[cpu]] == stackshot::ClusterType::P;
     facts_.tunables.worker_timeout = quiesce().timeouts().progress;
     // XNU's limit for a stackshot; and a CPU may take its time to answer.
     constexpr std::uint64_t limit_nanoseconds = 42'600'000;
@@ -226,7 +265,7 @@ void KernelSystem::initialize(const platform::Board& board) {
 }
 
 stackshot::TrapOutcome KernelSystem::trap(stackshot::TrapBody& body) {
-    Stop stop(body, trap_time_);
+    Stop stop(body, trap_time_, counters_);
     stackshot::TrapOutcome outcome;
     {
         // First of all: the thread stays on this CPU, and is not interrupted where it is shown.
@@ -333,8 +372,24 @@ kern_return KernelSystem::task_facts(Quiesced&, TaskRef ref, stackshot::TaskFact
     facts.start_time = task.start_time;
     facts.start_seconds = epoch_ + facts.start_time / machine::ticks_per_second();
     facts.thread_count = task.thread_count;
-    facts.task_size = sizeof(Task) + facts.thread_count * (sizeof(Thread) + KernelStack::size) +
-                      (facts.is_kernel ? platform::image::size() : 0);
+    const auto size_with = [&](std::uint64_t threads) {
+        return sizeof(Task) + threads * (sizeof(Thread) + KernelStack::size) +
+               (facts.is_kernel ? platform::image::size() : 0);
+    };
+    facts.task_size = size_with(facts.thread_count);
+    facts.max_resident_size = size_with(task.peak_thread_count);
+    facts.coalition_id = task.coalition_id;
+    facts.io_statistics = static_cast<stackshot::IoStatisticsRef>(address_of(task.io_statistics));
+    facts.donates_importance = !task.donations.empty();
+    facts.counters = task.counters;
+    facts.counters_on_p_cores = task.counters_on_p_cores;
+    for (CpuIndex cpu = 0; cpu < facts_.cpu_count && facts_.counts_cycles; cpu++) {
+        if (address_of(cpus[cpu].task) != address)
+            continue;
+        add(facts.counters, untold(cpu));
+        if (cpus[cpu].is_p_core)
+            add(facts.counters_on_p_cores, untold(cpu));
+    }
     facts.first_thread = static_cast<ThreadRef>(address_of(task.threads.first()));
     return KERN_SUCCESS;
 }
@@ -366,6 +421,21 @@ kern_return KernelSystem::thread_facts(Quiesced&, ThreadRef ref, stackshot::Thre
     facts.sched_flags = 0;
     facts.base_priority = thread.base_pri;
     facts.sched_priority = thread.sched_pri;
+    facts.requested_policy = thread.requested_policy;
+    facts.effective_policy = thread.effective_policy;
+    const PolicyWord requested(thread.requested_policy);
+    const PolicyWord effective(thread.effective_policy);
+    facts.ss_flags |= (effective.get(thep_darwinbg) != 0 ? kThreadDarwinBG : 0) |
+                      (effective.get(thep_io_passive) != 0 ? kThreadIOPassive : 0);
+    facts.effective_qos = effective.get(thep_qos);
+    facts.requested_qos = requested.get(thrp_qos);
+    facts.requested_qos_override = requested.get(thrp_qos_override);
+    facts.io_tier = effective.get(thep_io_tier);
+    facts.thread_group_id = thread.thread_group_id;
+    facts.counters = thread.counters;
+    facts.dispatch_queue =
+        static_cast<stackshot::DispatchQueueRef>(address_of(thread.dispatch_queue));
+    facts.io_statistics = static_cast<stackshot::IoStatisticsRef>(address_of(thread.io_statistics));
     facts.last_cpu = thread.last_cpu;
     facts.previous = static_cast<ThreadRef>(address_of(thread.task_link.previous));
     facts.next = static_cast<ThreadRef>(address_of(thread.task_link.next));
@@ -399,6 +469,7 @@ void KernelSystem::add_running(CpuIndex cpu, const KernelStack& bounds,
     if (trap_time_ > dispatched)
         facts.system_time += trap_time_ - dispatched;
     facts.last_run_time = trap_time_;
+    add(facts.counters, untold(cpu));
 
     CpuPosition position;
     if (!quiesce().position(cpu, position))
@@ -409,6 +480,16 @@ void KernelSystem::add_running(CpuIndex cpu, const KernelStack& bounds,
         facts.stack.registers = position.registers;
         facts.stack.interrupted = position.interrupted;
     }
+}
+
+stackshot::CpuCounters KernelSystem::untold(CpuIndex index) const {
+    const Cpu& cpu = cpu_at(index);
+    const stackshot::CpuCounters& stopped = counters_[index];
+    // A CPU that did not stop goes on telling.
+    if (!cpu.counts || stopped.cycles < cpu.counters.cycles)
+        return {};
+    return {stopped.cycles - cpu.counters.cycles,
+            static_cast<std::uint32_t>(stopped.instructions - cpu.counters.instructions)};
 }
 
 bool KernelSystem::wait_facts(Quiesced& quiesced, ThreadRef thread,
@@ -424,7 +505,8 @@ bool KernelSystem::wait_facts(Quiesced& quiesced, ThreadRef thread,
         return true;
     };
     const World world = absent_cpus(quiesced) == 0 ? World::stands : World::moves;
-    switch (read_thread_wait_info(read, world, static_cast<std::uint64_t>(thread), blocked, facts)) {
+    switch (
+        read_thread_wait_info(read, world, static_cast<std::uint64_t>(thread), blocked, facts)) {
         case WaitInfoRead::waits:
             return true;
         case WaitInfoRead::waits_for_nothing:
@@ -435,6 +517,119 @@ bool KernelSystem::wait_facts(Quiesced& quiesced, ThreadRef thread,
     // What it waits for is not there.
     facts.turnstile_flags = STACKSHOT_TURNSTILE_STATUS_UNKNOWN;
     return true;
+}
+
+void KernelSystem::port_label_facts(Quiesced&, stackshot::PortLabelRef label,
+                                    stackshot::PortLabelFacts& facts) {
+    facts = {};
+    Copied<PortLabel> copy;
+    facts.readable = copy.read(static_cast<std::uint64_t>(label));
+    if (!facts.readable)
+        return;
+    facts.domain = static_cast<std::uint8_t>(copy.front().domain_type);
+    copy_name(facts.name, copy.front().name);
+}
+
+bool KernelSystem::dispatch_queue_facts(Quiesced&, stackshot::DispatchQueueRef queue,
+                                        stackshot::DispatchQueueFacts& facts) {
+    Copied<DispatchQueue> copy;
+    if (!copy.read(static_cast<std::uint64_t>(queue)))
+        return false;
+    facts.serial = copy.front().serial_number;
+    copy_name(facts.label, copy.front().label);
+    return true;
+}
+
+bool KernelSystem::io_statistics(Quiesced&, stackshot::IoStatisticsRef statistics,
+                                 io_stats_snapshot& snapshot) {
+    return platform::mmu::checked_copy(static_cast<std::uint64_t>(statistics), &snapshot,
+                                       sizeof(snapshot) / sizeof(std::uint64_t));
+}
+
+/// Reads the element behind the one at `previous`, 0: the first one, of a list through `link`.
+/// Address 0: there is none. KERN_FAILURE: the list is corrupt.
+template <typename T, ListLink<T> T::*link>
+Result<std::uint64_t> read_next(const T* first, std::uint64_t previous, Copied<T>& element) {
+    std::uint64_t next = address_of(first);
+    if (previous != 0) {
+        if (!element.read(previous))
+            return KERN_FAILURE;
+        next = address_of((element.front().*link).next);
+    }
+    // The element's own link leads back, as in next_task().
+    if (next != 0 &&
+        (!element.read(next) || address_of((element.front().*link).previous) != previous))
+        return KERN_FAILURE;
+    return next;
+}
+
+Result<stackshot::ThreadGroupRef> KernelSystem::next_thread_group(
+    Quiesced&, stackshot::ThreadGroupRef previous, stackshot::ThreadGroupFacts& facts) {
+    Copied<ThreadGroup> copy;
+    const auto next = read_next<ThreadGroup, &ThreadGroup::link>(
+        thread_group_list().first(), static_cast<std::uint64_t>(previous), copy);
+    if (!next.ok())
+        return next.error();
+    if (next.value() != 0) {
+        facts.id = copy.front().id;
+        facts.flags = copy.front().flags;
+        static_assert(sizeof(facts.name) == sizeof(copy.front().name));
+        std::memcpy(facts.name, copy.front().name, sizeof(facts.name));
+    }
+    return static_cast<stackshot::ThreadGroupRef>(next.value());
+}
+
+Result<stackshot::CoalitionRef> KernelSystem::next_coalition(Quiesced&,
+                                                             stackshot::CoalitionRef previous,
+                                                             stackshot::CoalitionFacts& facts) {
+    Copied<Coalition> copy;
+    const auto next = read_next<Coalition, &Coalition::link>(
+        coalition_list().first(), static_cast<std::uint64_t>(previous), copy);
+    if (!next.ok())
+        return next.error();
+    const Coalition& coalition = copy.front();
+    if (next.value() != 0)
+        facts = {coalition.id, coalition.flags, coalition.thread_group.id,
+                 coalition.leader_unique_pid};
+    return static_cast<stackshot::CoalitionRef>(next.value());
+}
+
+std::size_t KernelSystem::donating_pids(Quiesced&, TaskRef ref, std::span<std::int32_t> pids) {
+    CopiedTask task;
+    if (!task.read(static_cast<std::uint64_t>(ref)))
+        return 0;
+    std::size_t count = 0;
+    std::uint64_t at = 0;
+    // Each donation belongs to a thread: a list that is longer runs in a circle.
+    for (std::uint32_t left = task.front().thread_count; left > 0 && count < pids.size(); left--) {
+        Copied<ImportanceDonation> donation;
+        const auto next = read_next<ImportanceDonation, &ImportanceDonation::link>(
+            task.front().donations.first(), at, donation);
+        if (!next.ok() || next.value() == 0)
+            break;
+        at = next.value();
+        const auto found = pids.first(count);
+        if (std::find(found.begin(), found.end(), donation.front().pid) == found.end())
+            pids[count++] = donation.front().pid;
+    }
+    return count;
+}
+
+std::uint32_t KernelSystem::stack_high_water(Quiesced&, const StackFacts& stack) {
+    std::uint64_t address = stack.low;
+    std::uint64_t first = 0, second = 0;
+    if (address % sizeof(first) != 0 || stack.high <= address ||
+        !platform::mmu::holds_no_device(address, stack.high - address))
+        return 0;
+    for (; address < stack.high; address += 2 * sizeof(first)) {
+        if (!platform::mmu::checked_load_pair(address, first, second))
+            return 0;
+        if (first != KernelStack::paint || second != KernelStack::paint)
+            break;
+    }
+    // A CPU's first stack is not painted.
+    return address == stack.low && first == 0 ? 0
+                                              : static_cast<std::uint32_t>(stack.high - address);
 }
 
 stackshot::MemoryFacts KernelSystem::memory_facts(Quiesced&) {

@@ -130,6 +130,11 @@ WaitInfoRead read_thread_wait_info(Read read, World world, std::uint64_t thread,
         info.turnstile_flags = STACKSHOT_TURNSTILE_STATUS_LOCKED_WAITQ;
         return WaitInfoRead::waits;
     }
+    info.turnstile_port_label =
+        stackshot::PortLabelRef{reinterpret_cast<std::uint64_t>((*turnstile).port_label())};
+    // The label of a special reply port is that of the port the request was sent to.
+    if ((info.wait_flags & STACKSHOT_WAITINFO_FLAGS_SPECIALREPLY) == 0)
+        info.port_label = info.turnstile_port_label;
     info.turnstile_priority = static_cast<std::uint8_t>((*turnstile).priority());
     info.number_of_hops = (*turnstile).hops();
     const bool has_task = info.wait_type == kThreadWaitPortSend ||

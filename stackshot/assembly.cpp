@@ -49,7 +49,7 @@ kern_return records_written(CompressedWriter& writer) {
 }
 
 template <typename Sink>
-kern_return append_task(Sink& sink, const Request& request, std::span<const WorkItem> parts) {
+kern_return append_task(Sink& sink, Collection& collection, std::span<const WorkItem> parts) {
     const RecordedTask first = parts.front().recorded;
     if (!first.wanted)
         return KERN_SUCCESS;
@@ -57,16 +57,18 @@ kern_return append_task(Sink& sink, const Request& request, std::span<const Work
         if (const kern_return error = append_chain(sink, part.records); error != KERN_SUCCESS)
             return error;
     }
-    const kern_return error = record_task_end(records_writer(sink), request, [parts](auto visit) {
-        for (const WorkItem& part : parts)
-            visit(part.recorded);
-    });
+    const kern_return error = record_task_end(records_writer(sink), collection.request(),
+                                              collection.port_labels(), [parts](auto visit) {
+                                                  for (const WorkItem& part : parts)
+                                                      visit(part.recorded);
+                                              });
     return error != KERN_SUCCESS ? error : records_written(sink);
 }
 
 /// The buffer a parallel collection needs, in whole pages.
 std::size_t assembled_size(const System& system, Collection& collection) {
-    std::size_t size = 2 * sizeof(ItemHeader) + chain_size(collection.pre_task_records());
+    std::size_t size = 2 * sizeof(ItemHeader) + chain_size(collection.pre_task_records()) +
+                       chain_size(collection.post_task_records());
     for (auto items = collection.items(); !items.empty();) {
         TaskEnd end;
         for (const WorkItem& item : take_task(items)) {
@@ -96,11 +98,11 @@ kern_return join(Sink& sink, Collection& collection) {
         error != KERN_SUCCESS)
         return error;
     for (auto items = collection.items(); !items.empty();) {
-        if (const kern_return error = append_task(sink, collection.request(), take_task(items));
+        if (const kern_return error = append_task(sink, collection, take_task(items));
             error != KERN_SUCCESS)
             return error;
     }
-    return KERN_SUCCESS;
+    return append_chain(sink, collection.post_task_records());
 }
 
 /// Appends the records of the services behind the trap. Behind a panic's there is nobody.

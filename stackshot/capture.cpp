@@ -36,7 +36,7 @@ std::span<T> place(std::span<std::byte> room) {
 }
 
 /// Memory of a collection by one CPU.
-class EndOfBuffer final : public WaitLogMemory {
+class EndOfBuffer final : public CollectionMemory {
   public:
     explicit EndOfBuffer(Writer& writer) : writer_(writer) {}
     std::span<std::byte> allocate(std::size_t size) override {
@@ -49,7 +49,7 @@ class EndOfBuffer final : public WaitLogMemory {
 };
 
 /// Memory of a collection by many: it is read when all are done.
-class PoolOfCluster final : public WaitLogMemory {
+class PoolOfCluster final : public CollectionMemory {
   public:
     PoolOfCluster(Arena& arena, std::uint32_t cluster) : arena_(arena), cluster_(cluster) {}
     std::span<std::byte> allocate(std::size_t size) override {
@@ -280,8 +280,7 @@ kern_return Collection::collect_single_threaded(Quiesced& quiesced, PerCpu& own)
         return traced(system_, error);
     const std::uint64_t begin = system_.absolute_time();
     EndOfBuffer memory(single_writer_);
-    WaitLog waits(memory);
-    Recorder recorder(system_, quiesced, request_, unwinder_, own.frames, waits);
+    Recorder recorder(system_, quiesced, request_, unwinder_, own.frames, memory);
     CycleDetector<TaskRef> circle;
     TaskRef task = TaskRef::none;
     for (bool done = false; !done;) {
@@ -291,19 +290,24 @@ kern_return Collection::collect_single_threaded(Quiesced& quiesced, PerCpu& own)
         task = next.value();
         if (task == TaskRef::none)
             break;
+        if (const kern_return error = look_at_task(quiesced, task); error != KERN_SUCCESS)
+            return traced(system_, error);
         RecordedTask recorded;
         if (const kern_return error = recorder.record_task(single_writer_, task, {}, recorded);
             error != KERN_SUCCESS)
             return error;
         if (!recorded.wanted)
             continue;
-        if (const kern_return error =
-                record_task_end(single_writer_, request_, [&](auto visit) { visit(recorded); });
+        if (const kern_return error = record_task_end(single_writer_, request_, port_labels_,
+                                                      [&](auto visit) { visit(recorded); });
             error != KERN_SUCCESS)
             return traced(system_, error);
-        waits.rewind();
+        recorder.rewind();
         done = request_.process_scoped();
     }
+    if (const kern_return error = record_behind_tasks(single_writer_, quiesced);
+        error != KERN_SUCCESS)
+        return error;
     task_iteration_ = system_.absolute_time() - begin;
     own.latency.counts = recorder.counts();
     own.latency.buffer = single_writer_.used();
@@ -312,8 +316,7 @@ kern_return Collection::collect_single_threaded(Quiesced& quiesced, PerCpu& own)
 
 kern_return Collection::collect_in_parallel(Quiesced& quiesced, PerCpu& own) {
     PoolOfCluster memory(arena_, own.latency.cluster);
-    WaitLog waits(memory);
-    Recorder recorder(system_, quiesced, request_, unwinder_, own.frames, waits);
+    Recorder recorder(system_, quiesced, request_, unwinder_, own.frames, memory);
     ChunkChain chain(arena_, own.latency.cluster, estimate_.smallest_chunk);
     const bool main = main_ == quiesced.cpu();
     const std::uint64_t begin = system_.absolute_time();
@@ -344,6 +347,8 @@ kern_return Collection::fill_queues(Quiesced& quiesced, ChunkChain& chain) {
         task = next.value();
         if (task == TaskRef::none)
             break;
+        if (const kern_return error = look_at_task(quiesced, task); error != KERN_SUCCESS)
+            return traced(system_, error);
         // Full queues end the attempt, but a circle is another error than too many tasks.
         if (pushed == KERN_SUCCESS)
             pushed = push_task(quiesced, task);
@@ -356,7 +361,26 @@ kern_return Collection::fill_queues(Quiesced& quiesced, ChunkChain& chain) {
     queue_building_ = system_.absolute_time() - begin;
     system_.trace(TraceEvent::populated, 0);
     system_.signal_event();
-    return KERN_SUCCESS;
+    const kern_return error = record_behind_tasks(chain.start(), quiesced);
+    post_task_ = chain.finish();
+    return error;
+}
+
+kern_return Collection::look_at_task(Quiesced& quiesced, TaskRef task) {
+    if (!request_.is_delta() || !request_.has(STACKSHOT_SAVE_JETSAM_COALITIONS))
+        return KERN_SUCCESS;
+    TaskFacts facts;
+    const kern_return error = system_.task_facts(quiesced, task, facts);
+    newer_task_ = newer_task_ || facts.start_time > request_.delta_timestamp;
+    return error;
+}
+
+kern_return Collection::record_behind_tasks(Writer& writer, Quiesced& quiesced) {
+    const bool wanted =
+        request_.has(STACKSHOT_SAVE_JETSAM_COALITIONS) && (!request_.is_delta() || newer_task_);
+    const kern_return error =
+        wanted ? record_coalitions(writer, system_, quiesced) : kern_return{KERN_SUCCESS};
+    return error == KERN_SUCCESS ? error : traced(system_, error);
 }
 
 kern_return Collection::push_task(Quiesced& quiesced, TaskRef task) {

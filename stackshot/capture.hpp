@@ -78,6 +78,9 @@ class Collection {
     /// Mode::parallel: the chains, in output order.
     const Chunk* pre_task_records() const { return pre_task_; }
     std::span<WorkItem> items() { return queues_.items(); }
+    const Chunk* post_task_records() const { return post_task_; }
+    /// For the tasks' ends.
+    PortLabelTable& port_labels() { return port_labels_; }
 
   private:
     /// What belongs to one CPU; nobody else writes it while the collection runs.
@@ -103,6 +106,9 @@ class Collection {
     kcdata::kern_return push(TaskRef task, const TaskPart& part, std::size_t threads);
     kcdata::kern_return work_on_queues(Recorder& recorder, ChunkChain& chain, PerCpu& own);
     kcdata::kern_return record_system(kcdata::Writer& writer, Quiesced& quiesced);
+    /// Notes what the records behind the tasks depend on.
+    kcdata::kern_return look_at_task(Quiesced& quiesced, TaskRef task);
+    kcdata::kern_return record_behind_tasks(kcdata::Writer& writer, Quiesced& quiesced);
     /// The task behind `task`, none at the end; KERN_FAILURE if the list runs in a circle.
     kcdata::Result<TaskRef> next_task(Quiesced& quiesced, CycleDetector<TaskRef>& circle,
                                       TaskRef task);
@@ -138,6 +144,9 @@ class Collection {
     WorkQueues queues_{};
     std::size_t extra_parts_ = 0;  ///< that tasks may yet be cut into; the main CPU's
     Published<Chunk*> pre_task_ = nullptr;
+    Published<Chunk*> post_task_ = nullptr;
+    bool newer_task_ = false;  ///< than a delta's timestamp; the main CPU's
+    PortLabelTable port_labels_{};
     std::array<PerCpu, max_cpus> cpus_{};
 
     // Filled at the conclusion.

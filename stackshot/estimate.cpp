@@ -5,6 +5,7 @@
 #include "kcdata/format.hpp"
 #include "kcdata/records.hpp"
 #include "stackshot/chunk_chain.hpp"
+#include "stackshot/port_label.hpp"
 #include "stackshot/post_trap_producer.hpp"
 #include "stackshot/record_system.hpp"
 #include "stackshot/unwind.hpp"
@@ -28,7 +29,17 @@ constexpr std::size_t per_thread = container + item_size(sizeof(kcdata::thread_s
                                    item_size(kcdata::description_size + sizeof(std::uint32_t)) +
                                    item_size(expected_frames * sizeof(std::uint64_t));
 constexpr std::size_t per_task = container + item_size(sizeof(kcdata::task_snapshot_v2)) +
-                                 item_size(sizeof(kcdata::dyld_uuid_info_64));
+                                 item_size(sizeof(kcdata::dyld_uuid_info_64)) +
+                                 item_size(sizeof(std::uint64_t));
+
+/// What more a thread and a task have when a flag asks for it.
+constexpr std::size_t per_thread_group = item_size(sizeof(std::uint64_t));
+constexpr std::size_t per_thread_counters = item_size(sizeof(kcdata::instrs_cycles_snapshot));
+constexpr std::size_t per_task_counters = item_size(sizeof(kcdata::instrs_cycles_snapshot_v2));
+constexpr std::size_t per_thread_high_water =
+    item_size(kcdata::description_size + sizeof(std::uint32_t));
+/// Port labels a system is expected to have, each found by every CPU.
+constexpr std::size_t expected_labels = 16;
 
 constexpr std::size_t per_task_latency = item_size(sizeof(kcdata::stackshot_latency_task));
 constexpr std::size_t per_thread_latency = item_size(sizeof(kcdata::stackshot_latency_thread));
@@ -66,6 +77,12 @@ Estimate estimate_stackshot(const SystemFacts& facts, std::size_t tasks, std::si
     estimate.smallest_chunk = per_task + threads_per_task * per_thread;
     if (request.wants_latencies())
         estimate.smallest_chunk += per_task_latency + threads_per_task * per_thread_latency;
+    if (request.has(kcdata::STACKSHOT_THREAD_GROUP))
+        estimate.smallest_chunk += threads_per_task * per_thread_group;
+    if (request.has(kcdata::STACKSHOT_INSTRS_CYCLES))
+        estimate.smallest_chunk += per_task_counters + threads_per_task * per_thread_counters;
+    if (facts.tunables.stack_high_water)
+        estimate.smallest_chunk += threads_per_task * per_thread_high_water;
     // Besides the percentage a fixed number: few tasks double easily.
     estimate.queue_capacity = fudge(tasks, 10) + 16;
 
@@ -77,8 +94,8 @@ Estimate estimate_stackshot(const SystemFacts& facts, std::size_t tasks, std::si
     size += WorkQueues::storage_size(estimate.queue_capacity + max_extra_parts(facts.cpu_count),
                                      WorkQueues::max_queues);
     if (request.has(kcdata::STACKSHOT_THREAD_WAITINFO))
-        size +=
-            facts.cpu_count * sizeof(WaitLog::Block) + threads * per_wait + tasks * per_task_waits;
+        size += facts.cpu_count * (sizeof(WaitLog::Block) + expected_labels * sizeof(PortLabel)) +
+                PortLabelTable::room(expected_labels) + threads * per_wait + tasks * per_task_waits;
     size += chunk * (request.process_scoped() ? 1 : tasks);
     size = fudge(size, adj);
     if (request.size_hint <= max_tracebuf_size(facts))

@@ -6,9 +6,11 @@
 
 #include "kcdata/records.hpp"
 #include "kcdata/writer.hpp"
+#include "stackshot/collection_memory.hpp"
 #include "stackshot/cycle_detector.hpp"
 #include "stackshot/latency.hpp"
 #include "stackshot/microseconds.hpp"
+#include "stackshot/port_label.hpp"
 #include "stackshot/record_task_end.hpp"
 #include "stackshot/request.hpp"
 #include "stackshot/stopwatch.hpp"
@@ -23,17 +25,21 @@ namespace stackshot {
 /// the records go is the caller's affair.
 class Recorder {
   public:
-    /// `frames`: room for the return addresses of one walk. `waits`: takes what waiting threads
-    /// wait for.
+    /// `frames`: room for the return addresses of one walk. `memory`: for what is recorded behind a
+    /// task's threads.
     Recorder(System& system, Quiesced& quiesced, const Request& request, const Unwinder& unwinder,
-             std::span<std::uint64_t> frames, WaitLog& waits)
+             std::span<std::uint64_t> frames, CollectionMemory& memory)
         : system_(system),
           quiesced_(quiesced),
           request_(request),
           unwinder_(unwinder),
           frames_(frames),
-          waits_(waits),
+          memory_(memory),
+          waits_(memory),
+          labels_(memory),
           absent_(system.absent_cpus(quiesced)),
+          high_water_(system.facts().tunables.stack_high_water ||
+                      request.has(kcdata::STACKSHOT_FROM_PANIC)),
           microseconds_(system.facts().timebase) {}
 
     /// Appends the container of `task` with all its threads, or `part` of it, but for what
@@ -42,6 +48,9 @@ class Recorder {
     /// corrupt, or does not lead from the part's first thread to its end.
     kcdata::kern_return record_task(kcdata::Writer& writer, TaskRef task, const TaskPart& part,
                                     RecordedTask& recorded);
+
+    /// What was recorded of all tasks is used: x.
+    void rewind() { waits_.rewind(); }
 
     const Counts& counts() const { return counts_; }
 
@@ -68,8 +77,18 @@ class Recorder {
     /// Appends the container of the thread whose facts are in thread_; `stopwatch` has run since
     /// the thread before.
     kcdata::kern_return record_thread(kcdata::Writer& writer, Stopwatch& stopwatch);
+    /// Of a thread or a task, if it has done any.
+    kcdata::kern_return record_io(kcdata::Writer& writer, IoStatisticsRef statistics);
+    kcdata::kern_return record_counters(kcdata::Writer& writer, const TaskFacts& task);
+    /// The records that only some threads or captures have.
+    kcdata::kern_return record_thread_details(kcdata::Writer& writer);
+    kcdata::kern_return record_dispatch_queue(kcdata::Writer& writer,
+                                              kcdata::thread_snapshot_v4& snapshot);
     /// Adds what that thread waits for, if it does, to waits_.
-    kcdata::kern_return record_wait(ThreadRef thread);
+    kcdata::kern_return record_wait(ThreadRef thread, RecordedTask& recorded);
+    kcdata::kern_return find_labels(ThreadWait& wait, RecordedTask& recorded);
+    /// Takes down whom the task donates importance to.
+    kcdata::kern_return find_donating_pids(TaskRef task, RecordedTask& recorded);
     kcdata::kern_return record_stack(kcdata::Writer& writer, std::uint64_t& ss_flags);
 
     // Deltas: what has not run since the request's timestamp is recorded shortly.
@@ -86,10 +105,15 @@ class Recorder {
     const Request& request_;
     const Unwinder& unwinder_;
     std::span<std::uint64_t> frames_;
-    WaitLog& waits_;
+    CollectionMemory& memory_;
+    WaitLog waits_;
+    PortLabelLog labels_;
     CpuMask absent_;
+    bool high_water_;
     Microseconds microseconds_;
     Counts counts_{};
+    /// Of the task that is being recorded: its threads may have dispatch queues.
+    bool user_task_ = false;
     /// Of the thread that is being recorded.
     ThreadFacts thread_{};
 };

@@ -16,6 +16,12 @@ void fill(thread_delta_snapshot_v3& snapshot, const ThreadFacts& thread) {
     snapshot.tds_sched_flags = thread.sched_flags;
     snapshot.tds_base_priority = thread.base_priority;
     snapshot.tds_sched_priority = thread.sched_priority;
+    snapshot.tds_eqos = thread.effective_qos;
+    snapshot.tds_rqos = thread.requested_qos;
+    snapshot.tds_rqos_override = thread.requested_qos_override;
+    snapshot.tds_io_tier = thread.io_tier;
+    snapshot.tds_requested_policy = thread.requested_policy;
+    snapshot.tds_effective_policy = thread.effective_policy;
 }
 
 }  // namespace
@@ -57,7 +63,7 @@ kern_return Recorder::append_task_delta_snapshot(Writer& writer, const TaskFacts
     snapshot.tds_max_resident_size = task.max_resident_size;
     snapshot.tds_suspend_count = task.suspend_count;
     snapshot.tds_faults = task.faults;
-    return KERN_SUCCESS;
+    return record_counters(writer, task);
 }
 
 kern_return Recorder::append_unchanged_threads(Writer& writer, const TaskFacts& task,

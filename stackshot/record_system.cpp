@@ -3,6 +3,7 @@
 #include <new>
 
 #include "kcdata/records.hpp"
+#include "stackshot/cycle_detector.hpp"
 #include "stackshot/record_system.hpp"
 
 namespace stackshot {
@@ -31,10 +32,9 @@ kern_return append_constant_facts(Writer& writer, const SystemFacts& facts) {
         error = result;
         return result == KERN_SUCCESS;
     };
-    // No STACKSHOT_KCTYPE_THREAD_POLICY_VERSION: the threads have no policies, so that there are no
-    // policy words whose layout it would tell.
     const mach_timebase_info timebase{facts.timebase.numer, facts.timebase.denom};
-    if (!ok(writer.append_value(STACKSHOT_KCTYPE_KERN_PAGE_SIZE, facts.page_size)) ||
+    if (!ok(writer.append_value(STACKSHOT_KCTYPE_THREAD_POLICY_VERSION, thread_policy_version)) ||
+        !ok(writer.append_value(STACKSHOT_KCTYPE_KERN_PAGE_SIZE, facts.page_size)) ||
         !ok(append_string(writer, STACKSHOT_KCTYPE_OSVERSION, facts.os_version)) ||
         !ok(append_string(writer, STACKSHOT_KCTYPE_OS_BUILD_VERSION, facts.os_build_version)) ||
         !ok(append_string(writer, STACKSHOT_KCTYPE_BOOTARGS, facts.boot_args)))
@@ -49,6 +49,62 @@ kern_return append_memory_statistics(Writer& writer, const MemoryFacts& facts) {
     snapshot.active_pages = facts.active_pages;
     snapshot.wired_pages = facts.wired_pages;
     return writer.append_value(STACKSHOT_KCTYPE_GLOBAL_MEM_STATS, snapshot);
+}
+
+/// Calls visit() with the facts of each object of a list, which next(previous, facts) goes through.
+template <typename Facts, typename Ref, typename Next, typename Visit>
+kern_return for_each_listed(Next next, Visit visit) {
+    CycleDetector<Ref> circle;
+    Facts facts;
+    for (auto ref = next(Ref::none, facts);; ref = next(ref.value(), facts)) {
+        if (!ref.ok())
+            return ref.error();
+        if (ref.value() == Ref::none)
+            return KERN_SUCCESS;
+        if (circle.step(ref.value()))
+            return KERN_FAILURE;
+        if (!visit(facts))
+            return KERN_ABORTED;
+    }
+}
+
+/// Appends an array of records, none if there is nothing to record, of the objects of a list.
+template <typename Record, typename Facts, typename Ref, typename Next, typename Fill>
+kern_return append_list(Writer& writer, std::uint32_t type, Next next, Fill fill) {
+    std::size_t count = 0;
+    const auto counting = [&count](const Facts&) { return ++count != 0; };
+    if (const kern_return error = for_each_listed<Facts, Ref>(next, counting);
+        error != KERN_SUCCESS || count == 0)
+        return error;
+    const auto records = writer.place_array<Record>(type, count);
+    if (!records.ok())
+        return records.error();
+    std::size_t filled = 0;
+    const kern_return error = for_each_listed<Facts, Ref>(next, [&](const Facts& facts) {
+        if (filled == count)
+            return false;
+        fill(records.value()[filled++], facts);
+        return true;
+    });
+    // A CPU that did not stop may have changed the list meanwhile.
+    return error == KERN_SUCCESS && filled != count ? KERN_ABORTED : error;
+}
+
+kern_return append_thread_groups(Writer& writer, System& system, Quiesced& quiesced) {
+    return append_list<thread_group_snapshot_v3, ThreadGroupFacts, ThreadGroupRef>(
+        writer, STACKSHOT_KCTYPE_THREAD_GROUP_SNAPSHOT,
+        [&](ThreadGroupRef previous, ThreadGroupFacts& facts) {
+            return system.next_thread_group(quiesced, previous, facts);
+        },
+        [](thread_group_snapshot_v3& record, const ThreadGroupFacts& facts) {
+            record.tgs_id = facts.id;
+            record.tgs_flags = facts.flags;
+            static_assert(sizeof(facts.name) ==
+                          sizeof(record.tgs_name) + sizeof(record.tgs_name_cont));
+            std::memcpy(record.tgs_name, facts.name, sizeof(record.tgs_name));
+            std::memcpy(record.tgs_name_cont, facts.name + sizeof(record.tgs_name),
+                        sizeof(record.tgs_name_cont));
+        });
 }
 
 kern_return append_latencies(Writer& writer, std::span<const CpuLatency> latencies) {
@@ -123,9 +179,27 @@ kern_return record_pre_task(Writer& writer, System& system, Quiesced& quiesced,
     if (request.has(STACKSHOT_GET_GLOBAL_MEM_STATS) &&
         !ok(append_memory_statistics(writer, system.memory_facts(quiesced))))
         return error;
+    if (request.has(STACKSHOT_THREAD_GROUP) && !ok(append_thread_groups(writer, system, quiesced)))
+        return error;
     // Not XNU's, which panics on such a CPU. Always there, so that 0 says that all CPUs stopped.
     return writer.append_uint64_with_description("stackshot_absent_cpus",
                                                  system.absent_cpus(quiesced));
+}
+
+kern_return record_coalitions(Writer& writer, System& system, Quiesced& quiesced) {
+    return append_list<jetsam_coalition_snapshot, CoalitionFacts, CoalitionRef>(
+        writer, STACKSHOT_KCTYPE_JETSAM_COALITION_SNAPSHOT,
+        [&](CoalitionRef previous, CoalitionFacts& facts) {
+            return system.next_coalition(quiesced, previous, facts);
+        },
+        [](jetsam_coalition_snapshot& record, const CoalitionFacts& facts) {
+            record = {
+                .jcs_id = facts.id,
+                .jcs_flags = facts.flags,
+                .jcs_thread_group = facts.thread_group_id,
+                .jcs_leader_task_uniqueid = facts.leader_unique_pid,
+            };
+        });
 }
 
 std::size_t record_post_task_room(CpuIndex cpus) {

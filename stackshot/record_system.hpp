@@ -19,11 +19,15 @@ struct PreTaskFacts {
     std::uint64_t absolute_time = 0;
     std::uint64_t usecs_since_epoch = 0;
 };
-/// Bytes record_pre_task appends at most.
+/// Bytes record_pre_task appends at most, but for the thread groups.
 inline constexpr std::size_t record_pre_task_room = 2048;
 /// Appends the system-wide records in front of the tasks. Inside the trap.
 kcdata::kern_return record_pre_task(kcdata::Writer& writer, System& system, Quiesced& quiesced,
                                     const Request& request, const PreTaskFacts& facts);
+
+/// Appends what stands behind the tasks and tells of the system: its coalitions, if the request
+/// wants them. Inside the trap.
+kcdata::kern_return record_coalitions(kcdata::Writer& writer, System& system, Quiesced& quiesced);
 
 /// Appends how many tasks and threads there are in the capture. Any context.
 kcdata::kern_return record_counts(kcdata::Writer& writer, const Counts& counts);

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <new>
 
 #include "kcdata/records.hpp"
 #include "stackshot/record.hpp"
@@ -75,12 +78,17 @@ kern_return Recorder::record_task(Writer& writer, TaskRef task, const TaskPart& 
     recorded.unique_pid = facts.unique_pid;
     TaskLatency& latency = recorded.latency;
     latency.setup = stopwatch.lap();
+    user_task_ = facts.active && !facts.is_kernel;
 
     const bool from_beginning = part.first == ThreadRef::none;
     if (from_beginning) {
         if (const kern_return error = begin_task(writer, facts, stopwatch, latency);
             error != KERN_SUCCESS)
             return traced(system_, error);
+        if (facts.donates_importance && request_.has(STACKSHOT_SAVE_IMP_DONATION_PIDS)) {
+            if (const kern_return error = find_donating_pids(task, recorded); error != KERN_SUCCESS)
+                return traced(system_, error);
+        }
         ++counts_.tasks;
         latency.snapshot = stopwatch.lap();
     }
@@ -92,7 +100,7 @@ kern_return Recorder::record_task(Writer& writer, TaskRef task, const TaskPart& 
                     return kern_return{KERN_SUCCESS};
                 const kern_return result = is_unchanged(thread_) ? kern_return{KERN_SUCCESS}
                                                                  : record_thread(writer, of_thread);
-                return result != KERN_SUCCESS ? result : record_wait(thread);
+                return result != KERN_SUCCESS ? result : record_wait(thread, recorded);
             });
         error != KERN_SUCCESS)
         return error;
@@ -130,8 +138,41 @@ kern_return Recorder::append_task_records(Writer& writer, const TaskFacts& facts
             error != KERN_SUCCESS)
             return error;
     }
-    return facts.active ? append_task_snapshot(writer, facts, recorded_flags(facts))
-                        : append_transitioning_task_snapshot(writer, facts, recorded_flags(facts));
+    if (!facts.active)
+        return append_transitioning_task_snapshot(writer, facts, recorded_flags(facts));
+    kern_return error = append_task_snapshot(writer, facts, recorded_flags(facts));
+    if (error == KERN_SUCCESS)
+        error = writer.append_value(STACKSHOT_KCTYPE_JETSAM_COALITION, facts.coalition_id);
+    if (error == KERN_SUCCESS && facts.io_statistics != IoStatisticsRef::none)
+        error = record_io(writer, facts.io_statistics);
+    return error == KERN_SUCCESS ? record_counters(writer, facts) : error;
+}
+
+kern_return Recorder::record_counters(Writer& writer, const TaskFacts& task) {
+    if (!request_.has(STACKSHOT_INSTRS_CYCLES))
+        return KERN_SUCCESS;
+    const instrs_cycles_snapshot_v2 counters{
+        .ics_instructions = task.counters.instructions,
+        .ics_cycles = task.counters.cycles,
+        .ics_p_instructions = task.counters_on_p_cores.instructions,
+        .ics_p_cycles = task.counters_on_p_cores.cycles,
+    };
+    return writer.append_value(STACKSHOT_KCTYPE_INSTRS_CYCLES, counters);
+}
+
+kern_return Recorder::find_donating_pids(TaskRef task, RecordedTask& recorded) {
+    // XNU's number of them.
+    std::array<std::int32_t, 20> pids;
+    const std::size_t count = system_.donating_pids(quiesced_, task, pids);
+    if (count == 0)
+        return KERN_SUCCESS;
+    const auto room = memory_.allocate(count * sizeof(pids[0]));
+    if (room.size() < count * sizeof(pids[0]))
+        return KERN_INSUFFICIENT_BUFFER_SIZE;
+    auto* const kept = new (room.data()) std::int32_t[count];
+    std::copy_n(pids.data(), count, kept);
+    recorded.donating_pids = {kept, count};
+    return KERN_SUCCESS;
 }
 
 std::uint64_t Recorder::recorded_flags(const TaskFacts& task) {

@@ -9,6 +9,7 @@ using namespace kcdata;
 std::size_t record_task_end_room(const TaskEnd& end) {
     return item_size(end.waits * sizeof(stackshot_thread_waitinfo_v2)) +
            item_size(end.waits * sizeof(stackshot_thread_turnstileinfo_v2)) +
+           PortLabelTable::room(end.label_mentions) + item_size(end.donating_pids.size_bytes()) +
            item_size(sizeof(stackshot_latency_task)) + item_size(0);
 }
 
@@ -28,15 +29,15 @@ kern_return WaitArrays::place(Writer& writer, std::size_t count) {
     return KERN_SUCCESS;
 }
 
-void WaitArrays::add(const WaitLog::Range& waits) {
-    waits.for_each([this](const ThreadWait& wait) {
+void WaitArrays::add(const WaitLog::Range& waits, PortLabelTable& labels) {
+    waits.for_each([&](const ThreadWait& wait) {
         const WaitFacts& facts = wait.facts;
         wait_infos_[filled_] = {
             .owner = facts.owner,
             .waiter = wait.thread_id,
             .context = facts.context,
             .wait_type = facts.wait_type,
-            .portlabel_id = STACKSHOT_PORTLABELID_NONE,
+            .portlabel_id = labels.mention(wait.label),
             .wait_flags = facts.wait_flags,
         };
         turnstile_infos_[filled_++] = {
@@ -45,9 +46,15 @@ void WaitArrays::add(const WaitLog::Range& waits) {
             .turnstile_priority = facts.turnstile_priority,
             .number_of_hops = facts.number_of_hops,
             .turnstile_flags = facts.turnstile_flags,
-            .portlabel_id = STACKSHOT_PORTLABELID_NONE,
+            .portlabel_id = labels.mention(wait.turnstile_label),
         };
     });
+}
+
+kern_return record_donating_pids(Writer& writer, const TaskEnd& end) {
+    return end.donating_pids.empty()
+               ? kern_return{KERN_SUCCESS}
+               : writer.append_array(STACKSHOT_KCTYPE_DONATING_PIDS, end.donating_pids);
 }
 
 kern_return record_task_latency(Writer& writer, const TaskEnd& end) {

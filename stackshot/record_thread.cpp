@@ -26,13 +26,13 @@ void fill(thread_snapshot_v4& snapshot, const ThreadFacts& thread, std::uint64_t
     snapshot.ths_sched_flags = thread.sched_flags;
     snapshot.ths_base_priority = thread.base_priority;
     snapshot.ths_sched_priority = thread.sched_priority;
-    snapshot.ths_eqos = 0;
-    snapshot.ths_rqos = 0;
-    snapshot.ths_rqos_override = 0;
-    snapshot.ths_io_tier = 0;
+    snapshot.ths_eqos = thread.effective_qos;
+    snapshot.ths_rqos = thread.requested_qos;
+    snapshot.ths_rqos_override = thread.requested_qos_override;
+    snapshot.ths_io_tier = thread.io_tier;
     snapshot.ths_thread_t = thread.thread_address;
-    snapshot.ths_requested_policy = 0;
-    snapshot.ths_effective_policy = 0;
+    snapshot.ths_requested_policy = thread.requested_policy;
+    snapshot.ths_effective_policy = thread.effective_policy;
 }
 
 struct ThreadName {
@@ -52,6 +52,7 @@ std::uint64_t walk_flags(const Walk& walk) {
 
 constexpr Description last_processor{"last_processor"};
 constexpr Description on_absent_cpu{"on_absent_cpu"};
+constexpr Description stack_high_water{"stack_high_water"};
 
 }  // namespace
 
@@ -87,6 +88,11 @@ kern_return Recorder::record_thread(Writer& writer, Stopwatch& stopwatch) {
     if (!snapshot.ok())
         return snapshot.error();
     fill(*snapshot.value(), thread, thread.ss_flags);
+    if (thread.dispatch_queue != DispatchQueueRef::none) [[unlikely]] {
+        if (const kern_return error = record_dispatch_queue(writer, *snapshot.value());
+            error != KERN_SUCCESS)
+            return error;
+    }
     const std::uint64_t snapshot_latency = stopwatch.lap();
 
     if (thread.name[0] != '\0') {
@@ -111,6 +117,8 @@ kern_return Recorder::record_thread(Writer& writer, Stopwatch& stopwatch) {
         return error;
     const std::uint64_t stack_latency = stopwatch.lap();
 
+    if (const kern_return error = record_thread_details(writer); error != KERN_SUCCESS)
+        return error;
     // Not XNU's, whose thread snapshot does not tell the CPU. The CPU the thread is on or was on
     // last; with kThreadOnCore on a CPU of stackshot_absent_cpus, the stack is the last one known.
     if (thread.last_cpu != no_cpu) {
@@ -131,8 +139,7 @@ kern_return Recorder::record_thread(Writer& writer, Stopwatch& stopwatch) {
             writer.place<stackshot_latency_thread>(STACKSHOT_KCTYPE_LATENCY_INFO_THREAD);
         if (!record.ok())
             return record.error();
-        // The threads have no dispatch queues and no user stacks, and their snapshot is written at
-        // once.
+        // The threads have no user stacks, and their snapshot is written at once.
         *record.value() = {
             .thread_id = thread.thread_id,
             .cur_thsnap1_latency = snapshot_latency,
@@ -150,7 +157,76 @@ kern_return Recorder::record_thread(Writer& writer, Stopwatch& stopwatch) {
     return writer.container_end(thread.thread_id);
 }
 
-kern_return Recorder::record_wait(ThreadRef thread) {
+kern_return Recorder::record_dispatch_queue(Writer& writer, thread_snapshot_v4& snapshot) {
+    DispatchQueueFacts queue;
+    if (!user_task_ || !request_.has(STACKSHOT_GET_DQ) ||
+        !system_.dispatch_queue_facts(quiesced_, thread_.dispatch_queue, queue))
+        return KERN_SUCCESS;
+    snapshot.ths_dqserialnum = queue.serial;
+    snapshot.ths_ss_flags |= kHasDispatchSerial;
+    std::size_t length = 0;
+    while (length < sizeof(queue.label) - 1 && queue.label[length] != '\0')
+        ++length;
+    static_assert(sizeof(queue.label) == longest_dispatch_queue_label);
+    queue.label[length] = '\0';
+    return length == 0 ? kern_return{KERN_SUCCESS}
+                       : writer.append(STACKSHOT_KCTYPE_THREAD_DISPATCH_QUEUE_LABEL,
+                                       std::as_bytes(std::span(queue.label, length + 1)));
+}
+
+kern_return Recorder::record_io(Writer& writer, IoStatisticsRef statistics) {
+    if (!request_.wants_io_statistics())
+        return KERN_SUCCESS;
+    io_stats_snapshot snapshot;
+    // There from the first request on, which need not be done.
+    if (!system_.io_statistics(quiesced_, statistics, snapshot) ||
+        (snapshot.ss_disk_reads_count | snapshot.ss_disk_writes_count) == 0)
+        return KERN_SUCCESS;
+    return writer.append_value(STACKSHOT_KCTYPE_IOSTATS, snapshot);
+}
+
+kern_return Recorder::record_thread_details(Writer& writer) {
+    if (request_.has(STACKSHOT_THREAD_GROUP)) {
+        if (const kern_return error =
+                writer.append_value(STACKSHOT_KCTYPE_THREAD_GROUP, thread_.thread_group_id);
+            error != KERN_SUCCESS)
+            return error;
+    }
+    if (thread_.io_statistics != IoStatisticsRef::none) [[unlikely]] {
+        if (const kern_return error = record_io(writer, thread_.io_statistics);
+            error != KERN_SUCCESS)
+            return error;
+    }
+    if (request_.has(STACKSHOT_INSTRS_CYCLES)) {
+        const instrs_cycles_snapshot counters{thread_.counters.instructions,
+                                              thread_.counters.cycles};
+        if (const kern_return error = writer.append_value(STACKSHOT_KCTYPE_INSTRS_CYCLES, counters);
+            error != KERN_SUCCESS)
+            return error;
+    }
+    if (high_water_ && thread_.has_stack) [[unlikely]] {
+        const std::uint32_t used = system_.stack_high_water(quiesced_, thread_.stack);
+        if (used != 0)
+            return writer.append_uint32_with_description(stack_high_water, used);
+    }
+    return KERN_SUCCESS;
+}
+
+kern_return Recorder::find_labels(ThreadWait& wait, RecordedTask& recorded) {
+    const auto find = [&](PortLabelRef ref, const PortLabel*& label) {
+        if (ref == PortLabelRef::none)
+            return true;
+        ++recorded.label_mentions;
+        label = labels_.find(system_, quiesced_, ref);
+        return label != nullptr;
+    };
+    return find(wait.facts.port_label, wait.label) &&
+                   find(wait.facts.turnstile_port_label, wait.turnstile_label)
+               ? KERN_SUCCESS
+               : KERN_INSUFFICIENT_BUFFER_SIZE;
+}
+
+kern_return Recorder::record_wait(ThreadRef thread, RecordedTask& recorded) {
     if ((thread_.state & SS_TH_WAIT) == 0 || !request_.has(STACKSHOT_THREAD_WAITINFO))
         return KERN_SUCCESS;
     ThreadWait* const wait = waits_.place();
@@ -158,6 +234,12 @@ kern_return Recorder::record_wait(ThreadRef thread) {
         return KERN_INSUFFICIENT_BUFFER_SIZE;
     if (system_.wait_facts(quiesced_, thread, thread_.blocked, wait->facts)) {
         wait->thread_id = thread_.thread_id;
+        wait->label = wait->turnstile_label = nullptr;
+        if (wait->facts.port_label != PortLabelRef::none ||
+            wait->facts.turnstile_port_label != PortLabelRef::none) {
+            if (const kern_return error = find_labels(*wait, recorded); error != KERN_SUCCESS)
+                return error;
+        }
         waits_.add();
     }
     return KERN_SUCCESS;

@@ -12,14 +12,11 @@ namespace stackshot {
 
 /// Flags that ask for records this system has nothing for. Like XNU's for features that are not
 /// built, they are cleared before the capture: stackshot_in_flags does not show them.
-inline constexpr std::uint64_t cleared_flags =
-    kcdata::STACKSHOT_SAVE_KEXT_LOADINFO | kcdata::STACKSHOT_INSTRS_CYCLES;
+inline constexpr std::uint64_t cleared_flags = kcdata::STACKSHOT_SAVE_KEXT_LOADINFO;
 /// The same, but stackshot_in_flags shows them and stackshot_out_flags does not.
 inline constexpr std::uint64_t unmet_flags =
-    kcdata::STACKSHOT_GET_DQ | kcdata::STACKSHOT_SAVE_IMP_DONATION_PIDS |
     kcdata::STACKSHOT_ENABLE_BT_FAULTING | kcdata::STACKSHOT_COLLECT_SHAREDCACHE_LAYOUT |
-    kcdata::STACKSHOT_ENABLE_UUID_FAULTING | kcdata::STACKSHOT_THREAD_GROUP |
-    kcdata::STACKSHOT_SAVE_JETSAM_COALITIONS | kcdata::STACKSHOT_ASID |
+    kcdata::STACKSHOT_ENABLE_UUID_FAULTING | kcdata::STACKSHOT_ASID |
     kcdata::STACKSHOT_PAGE_TABLES | kcdata::STACKSHOT_SAVE_DYLD_COMPACTINFO |
     kcdata::STACKSHOT_EXCLAVES;
 
@@ -45,6 +42,10 @@ struct Request {
     bool has(std::uint64_t flag) const { return (flags & flag) != 0; }
     bool wants(std::int32_t task_pid) const { return pid == all_pids || pid == task_pid; }
     bool wants_latencies() const { return !has(kcdata::STACKSHOT_DISABLE_LATENCY_INFO); }
+    /// A delta has none.
+    bool wants_io_statistics() const {
+        return !has(kcdata::STACKSHOT_NO_IO_STATS | kcdata::STACKSHOT_COLLECT_DELTA_SNAPSHOT);
+    }
     bool is_delta() const { return has(kcdata::STACKSHOT_COLLECT_DELTA_SNAPSHOT); }
     /// Whether the capture is of one task and ends with it, which one CPU does best alone.
     bool process_scoped() const {

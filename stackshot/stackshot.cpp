@@ -91,14 +91,22 @@ Result<Stackshot> attempt_stackshot(System& system, const Request& request,
     return capture;
 }
 
+/// XNU's rule for counters that the CPUs do not have: not asked for.
+Request without_missing_counters(const System& system, Request request) {
+    if (!system.facts().counts_cycles)
+        request.flags &= ~STACKSHOT_INSTRS_CYCLES;
+    return request;
+}
+
 Estimate estimate_now(System& system, const Request& request) {
     return estimate_stackshot(system.facts(), system.task_count(), system.thread_count(), request);
 }
 
 }  // namespace
 
-Result<Stackshot> take_stackshot(System& system, const Request& request,
+Result<Stackshot> take_stackshot(System& system, const Request& wanted,
                                  SubsystemStatistics* totals) {
+    const Request request = without_missing_counters(system, wanted);
     Statistics statistics;
     const std::size_t largest = max_tracebuf_size(system.facts());
     std::size_t size = 0;
@@ -121,8 +129,9 @@ Result<Stackshot> take_stackshot(System& system, const Request& request,
     }
 }
 
-Result<Stackshot> try_stackshot(System& system, const Request& request, std::size_t size,
+Result<Stackshot> try_stackshot(System& system, const Request& wanted, std::size_t size,
                                 SubsystemStatistics* totals) {
+    const Request request = without_missing_counters(system, wanted);
     Statistics statistics;
     statistics.tries = 1;
     const std::uint64_t prepare_begin = system.absolute_time();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kcdata/records.hpp"
 #include "kcdata/result.hpp"
 #include "stackshot/frame_chain.hpp"
 #include "stackshot/trace_ring.hpp"
@@ -44,9 +45,21 @@ class Quiesced {
     CpuIndex cpu_;
 };
 
-/// Names a task or thread of the system; its address there, never followed by the collector.
+/// Names an object of the system; its address there, never followed by the collector.
 enum class TaskRef : std::uint64_t { none = 0 };
 enum class ThreadRef : std::uint64_t { none = 0 };
+enum class ThreadGroupRef : std::uint64_t { none = 0 };
+enum class CoalitionRef : std::uint64_t { none = 0 };
+enum class PortLabelRef : std::uint64_t { none = 0 };
+enum class DispatchQueueRef : std::uint64_t { none = 0 };
+enum class IoStatisticsRef : std::uint64_t { none = 0 };
+
+/// What a CPU, a task or a thread has done since some time before, as far as it is counted; 0
+/// otherwise.
+struct CpuCounters {
+    std::uint64_t cycles = 0;
+    std::uint64_t instructions = 0;
+};
 
 /// What the collector records of a task. Times are in absolute time units.
 struct TaskFacts {
@@ -66,6 +79,11 @@ struct TaskFacts {
     std::uint32_t faults = 0;
     std::uint32_t thread_count = 0;
     ThreadRef first_thread = ThreadRef::none;
+    std::uint64_t coalition_id = 0;
+    IoStatisticsRef io_statistics = IoStatisticsRef::none;  ///< none: it never did any I/O
+    CpuCounters counters{};                                 ///< by its threads, on all CPUs
+    CpuCounters counters_on_p_cores{};                      ///< thereof on P cores
+    bool donates_importance = false;  ///< System::donating_pids() has something to say
 };
 
 /// The registers a stack walk begins with or continues from.
@@ -119,6 +137,17 @@ struct ThreadFacts {
     /// False: the thread has no kernel stack, and `stack` says nothing.
     bool has_stack = false;
     StackFacts stack{};
+    std::uint64_t requested_policy = 0;  ///< thread_requested_policy of kcdata's version
+    std::uint64_t effective_policy = 0;  ///< thread_effective_policy
+    std::uint8_t effective_qos = 0;
+    std::uint8_t requested_qos = 0;
+    std::uint8_t requested_qos_override = 0;
+    std::uint8_t io_tier = 0;
+    std::uint64_t thread_group_id = 0;
+    CpuCounters counters{};
+    /// Whose work the thread does; none: of no dispatch queue.
+    DispatchQueueRef dispatch_queue = DispatchQueueRef::none;
+    IoStatisticsRef io_statistics = IoStatisticsRef::none;  ///< none: it never did any I/O
     /// Its neighbours in the thread list of its task, as the thread itself names them.
     ThreadRef previous = ThreadRef::none, next = ThreadRef::none;
 };
@@ -137,6 +166,35 @@ struct WaitFacts {
     std::uint8_t turnstile_priority = 0;
     std::uint8_t number_of_hops = 0;
     std::uint64_t turnstile_flags = 0;  ///< STACKSHOT_TURNSTILE_STATUS_...
+    /// The label of the port it waits for, and of the furthest port on the way to who makes it go
+    /// on.
+    PortLabelRef port_label = PortLabelRef::none;
+    PortLabelRef turnstile_port_label = PortLabelRef::none;
+};
+
+/// Which service a port is the way to.
+struct PortLabelFacts {
+    bool readable = false;    ///< false: nothing else is known
+    std::uint8_t domain = 0;  ///< launchd's, where the name is known
+    char name[64] = {};
+};
+
+struct DispatchQueueFacts {
+    std::uint64_t serial = 0;
+    char label[64] = {};
+};
+
+struct ThreadGroupFacts {
+    std::uint64_t id = 0;
+    std::uint64_t flags = 0;  ///< kThreadGroup...
+    char name[32] = {};       ///< ends with a NUL only if it is shorter
+};
+
+struct CoalitionFacts {
+    std::uint64_t id = 0;
+    std::uint64_t flags = 0;            ///< kCoalition...
+    std::uint64_t thread_group_id = 0;  ///< 0: none
+    std::uint64_t leader_unique_pid = 0;
 };
 
 /// Conversion of absolute time to nanoseconds: t * numer / denom.
@@ -154,6 +212,8 @@ struct Tunables {
     std::uint64_t worker_timeout = UINT64_MAX;
     /// Absolute time that interrupts may be off for a trap without being reported.
     std::uint64_t interrupts_off_limit = UINT64_MAX;
+    /// Record how far each stack was ever used, which takes reading the rest of it.
+    bool stack_high_water = false;
 };
 
 class PostTrapProducer;
@@ -167,6 +227,7 @@ struct SystemFacts {
     std::uint32_t page_size = 0;
     std::uint64_t memory_size = 0;  ///< bytes of RAM
     Timebase timebase{};
+    bool counts_cycles = false;  ///< of tasks and threads; instructions too where the CPUs do
     std::uint64_t kernel_load_address = 0;  ///< of the image as linked (unslid), goes with build_id
     std::uint8_t kernel_uuid[16] = {};      ///< first 16 bytes of the GNU build-id
     CpuIndex cpu_count = 1;                 ///< 1 to max_cpus
@@ -185,12 +246,6 @@ struct MemoryFacts {
     std::uint32_t free_pages = 0;
     std::uint32_t active_pages = 0;
     std::uint32_t wired_pages = 0;
-};
-
-/// What a CPU has done since some time before, as far as it counts that; 0 otherwise.
-struct CpuCounters {
-    std::uint64_t cycles = 0;
-    std::uint64_t instructions = 0;
 };
 
 /// What a capture does on each CPU while the world is stopped. Implemented by the collector.
@@ -313,6 +368,25 @@ class System {
     /// change, or cannot be read, is told as such.
     virtual bool wait_facts(Quiesced&, ThreadRef thread, const BlockedThread& blocked,
                             WaitFacts& facts) = 0;
+    /// Writes every member of `facts`. A label that cannot be read is told as such.
+    virtual void port_label_facts(Quiesced&, PortLabelRef label, PortLabelFacts& facts) = 0;
+    /// False: it cannot be read.
+    virtual bool dispatch_queue_facts(Quiesced&, DispatchQueueRef queue,
+                                      DispatchQueueFacts& facts) = 0;
+    virtual bool io_statistics(Quiesced&, IoStatisticsRef statistics,
+                               kcdata::io_stats_snapshot& snapshot) = 0;
+    /// The thread group behind `previous` (ThreadGroupRef::none: the first one) and its facts;
+    /// ThreadGroupRef::none at the end. KERN_FAILURE: the list is corrupt.
+    virtual kcdata::Result<ThreadGroupRef> next_thread_group(Quiesced&, ThreadGroupRef previous,
+                                                             ThreadGroupFacts& facts) = 0;
+    /// The same for coalitions.
+    virtual kcdata::Result<CoalitionRef> next_coalition(Quiesced&, CoalitionRef previous,
+                                                        CoalitionFacts& facts) = 0;
+    /// The pids of tasks that `task` donates importance to, each once, as many as there is room
+    /// for. How many it wrote.
+    virtual std::size_t donating_pids(Quiesced&, TaskRef task, std::span<std::int32_t> pids) = 0;
+    /// Bytes of the stack that were ever used; 0: not known.
+    virtual std::uint32_t stack_high_water(Quiesced&, const StackFacts& stack) = 0;
     virtual MemoryFacts memory_facts(Quiesced&) = 0;
     /// CPUs that did not answer the stop of this trap.
     virtual CpuMask absent_cpus(Quiesced&) = 0;

@@ -6,6 +6,8 @@
 #include <new>
 #include <span>
 
+#include "stackshot/collection_memory.hpp"
+#include "stackshot/port_label.hpp"
 #include "stackshot/system.hpp"
 
 namespace stackshot {
@@ -14,16 +16,9 @@ namespace stackshot {
 struct ThreadWait {
     std::uint64_t thread_id = 0;
     WaitFacts facts{};
-};
-
-/// Where a WaitLog takes its memory from.
-class WaitLogMemory {
-  public:
-    /// At least `size` bytes, 8-byte aligned; empty if there are none. Inside a trap.
-    virtual std::span<std::byte> allocate(std::size_t size) = 0;
-
-  protected:
-    ~WaitLogMemory() = default;
+    /// Of facts.port_label and facts.turnstile_port_label.
+    const PortLabel* label = nullptr;
+    const PortLabel* turnstile_label = nullptr;
 };
 
 /// What one CPU finds of waiting threads, one behind the other: how many a task has, and so how
@@ -56,7 +51,7 @@ class WaitLog {
     };
 
     /// `memory` outlives the log.
-    explicit WaitLog(WaitLogMemory& memory) : memory_(memory) {}
+    explicit WaitLog(CollectionMemory& memory) : memory_(memory) {}
     WaitLog(const WaitLog&) = delete;
     WaitLog& operator=(const WaitLog&) = delete;
 
@@ -102,7 +97,7 @@ class WaitLog {
         return true;
     }
 
-    WaitLogMemory& memory_;
+    CollectionMemory& memory_;
     Block* first_ = nullptr;
     Block* last_ = nullptr;
     std::size_t used_ = Block::capacity;  ///< of the last block

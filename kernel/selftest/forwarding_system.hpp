@@ -60,9 +60,38 @@ class ForwardingSystem : public stackshot::System {
         return real_.thread_facts(quiesced, thread, facts);
     }
     bool wait_facts(stackshot::Quiesced& quiesced, stackshot::ThreadRef thread,
-                    const stackshot::BlockedThread& blocked,
-                    stackshot::WaitFacts& facts) override {
+                    const stackshot::BlockedThread& blocked, stackshot::WaitFacts& facts) override {
         return real_.wait_facts(quiesced, thread, blocked, facts);
+    }
+    void port_label_facts(stackshot::Quiesced& quiesced, stackshot::PortLabelRef label,
+                          stackshot::PortLabelFacts& facts) override {
+        real_.port_label_facts(quiesced, label, facts);
+    }
+    bool dispatch_queue_facts(stackshot::Quiesced& quiesced, stackshot::DispatchQueueRef queue,
+                              stackshot::DispatchQueueFacts& facts) override {
+        return real_.dispatch_queue_facts(quiesced, queue, facts);
+    }
+    bool io_statistics(stackshot::Quiesced& quiesced, stackshot::IoStatisticsRef statistics,
+                       kcdata::io_stats_snapshot& snapshot) override {
+        return real_.io_statistics(quiesced, statistics, snapshot);
+    }
+    kcdata::Result<stackshot::ThreadGroupRef> next_thread_group(
+        stackshot::Quiesced& quiesced, stackshot::ThreadGroupRef previous,
+        stackshot::ThreadGroupFacts& facts) override {
+        return real_.next_thread_group(quiesced, previous, facts);
+    }
+    kcdata::Result<stackshot::CoalitionRef> next_coalition(
+        stackshot::Quiesced& quiesced, stackshot::CoalitionRef previous,
+        stackshot::CoalitionFacts& facts) override {
+        return real_.next_coalition(quiesced, previous, facts);
+    }
+    std::size_t donating_pids(stackshot::Quiesced& quiesced, stackshot::TaskRef task,
+                              std::span<std::int32_t> pids) override {
+        return real_.donating_pids(quiesced, task, pids);
+    }
+    std::uint32_t stack_high_water(stackshot::Quiesced& quiesced,
+                                   const stackshot::StackFacts& stack) override {
+        return real_.stack_high_water(quiesced, stack);
     }
     stackshot::MemoryFacts memory_facts(stackshot::Quiesced& quiesced) override {
         return real_.memory_facts(quiesced);

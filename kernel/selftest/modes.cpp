@@ -161,7 +161,9 @@ void compare_modes(Verdict& verdict, Comparison& total) {
     stackshot::System& system = stackshot_system();
     stackshot::Request request;
     request.flags = STACKSHOT_KCDATA_FORMAT | STACKSHOT_SAVE_LOADINFO |
-                    STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_THREAD_WAITINFO;
+                    STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_THREAD_WAITINFO | STACKSHOT_GET_DQ |
+                    STACKSHOT_SAVE_IMP_DONATION_PIDS | STACKSHOT_THREAD_GROUP |
+                    STACKSHOT_SAVE_JETSAM_COALITIONS | STACKSHOT_INSTRS_CYCLES;
     const auto estimate = stackshot::estimate_stackshot(system.facts(), system.task_count(),
                                                         system.thread_count(), request);
     stackshot::Attempt single(system);

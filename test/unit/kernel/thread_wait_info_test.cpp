@@ -2,11 +2,13 @@
 
 #include <cstring>
 #include <functional>
+#include <string>
 #include <tuple>
 #include <vector>
 
 #include "kernel/ipc_port.hpp"
 #include "kernel/mutex.hpp"
+#include "kernel/port_label.hpp"
 #include "kernel/rw_lock.hpp"
 #include "kernel/semaphore.hpp"
 #include "kernel/sleep_with_inheritor.hpp"
@@ -188,7 +190,8 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a thread that runs or sleeps waits for nothing, and what cannot be read is told as such") {
+TEST_CASE(
+    "a thread that runs or sleeps waits for nothing, and what cannot be read is told as such") {
     WaitInfoRead running{}, sleeping{}, unreadable{};
     fake_machine::run([&] {
         wait_info(current_thread(), &running);
@@ -202,9 +205,10 @@ TEST_CASE("a thread that runs or sleeps waits for nothing, and what cannot be re
         sleeper.finish();
         stackshot::WaitFacts info;
         const Turnstile turnstile;
-        unreadable = read_thread_wait_info(
-            [](std::uint64_t, void*) { return false; }, World::stands, address_of(&current_thread()),
-            {1, address_of(&turnstile), kThreadWaitKernelMutex}, info);
+        unreadable =
+            read_thread_wait_info([](std::uint64_t, void*) { return false; }, World::stands,
+                                  address_of(&current_thread()),
+                                  {1, address_of(&turnstile), kThreadWaitKernelMutex}, info);
     });
     CHECK(running == WaitInfoRead::waits_for_nothing);
     CHECK(sleeping == WaitInfoRead::waits_for_nothing);
@@ -304,4 +308,95 @@ TEST_CASE("in the middle of a change a queue is locked, and its owner is not tol
         CHECK(info.turnstile_context == 0);
         CHECK(info.number_of_hops == 0);
     }
+}
+
+TEST_CASE(
+    "those who wait at the port of a service name it; who asks, names it as what lies behind") {
+    stackshot::WaitFacts receiving, sending, asking, unnamed;
+    std::string name;
+    std::uint64_t domain = 0;
+    fake_machine::run([&] {
+        const auto port = std::move(ReceiveRight::allocate(kernel_task(), 1).value());
+        const auto plain = std::move(ReceiveRight::allocate(kernel_task(), 1).value());
+        port.set_service("com.example.service", 3);
+        Holder waiter(40), server(10);
+        Message request;
+        const auto look = [&](std::function<void()> wait, std::uint8_t hint,
+                              std::function<void()> release) {
+            waiter.begin(std::move(wait));
+            await([&] {
+                SchedulerGuard guard;
+                return waiter.thread().block_hint == hint;
+            });
+            const stackshot::WaitFacts info = wait_info(waiter.thread());
+            if (info.turnstile_port_label != stackshot::PortLabelRef::none) {
+                const auto& label = *reinterpret_cast<const PortLabel*>(info.turnstile_port_label);
+                name = label.name;
+                domain = label.domain_type;
+            }
+            release();
+            waiter.finish();
+            return info;
+        };
+        const auto receive_from = [](const ReceiveRight& from) {
+            Message message;
+            std::ignore = from.receive(message);
+        };
+        receiving = look([&] { receive_from(port); }, kThreadWaitPortReceive,
+                         [&] { std::ignore = port.make_send().send({}); });
+        std::ignore = port.make_send().send({});
+        sending = look([&] { std::ignore = port.make_send().send({}); }, kThreadWaitPortSend,
+                       [&] { receive_from(port); });
+        receive_from(port);
+        const auto answer = [&](const ReceiveRight& at) {
+            server.run([&] { std::ignore = at.receive(request); });
+            server.run([&] { std::ignore = reply(request, {}); });
+        };
+        const auto ask = [](const ReceiveRight& at) {
+            Message question;
+            std::ignore = at.make_send().request(question);
+        };
+        asking = look([&] { ask(port); }, kThreadWaitPortReceive, [&] { answer(port); });
+        unnamed = look([&] { ask(plain); }, kThreadWaitPortReceive, [&] { answer(plain); });
+    });
+    constexpr auto none = stackshot::PortLabelRef::none;
+    for (const stackshot::WaitFacts& info : {receiving, sending}) {
+        CHECK(info.port_label != none);
+        CHECK(info.turnstile_port_label == info.port_label);
+    }
+    CHECK(asking.port_label == none);
+    CHECK(asking.turnstile_port_label == receiving.port_label);
+    CHECK(unnamed.turnstile_port_label == none);
+    CHECK(name == "com.example.service");
+    CHECK(domain == 3);
+}
+
+TEST_CASE("who joins a thread waits for it, and the thread inherits the priority") {
+    stackshot::WaitFacts info;
+    int boosted = 0;
+    std::uint64_t joined_id = 0;
+    fake_machine::run([&] {
+        Semaphore go;
+        KernelThreads joined;
+        const Thread& thread = joined.start([&] { go.wait(); }, 20);
+        joined_id = thread.thread_id;
+        Holder joiner(50);
+        joiner.begin([&] { joined.join(); });
+        await([&] {
+            SchedulerGuard guard;
+            return joiner.thread().block_hint == kThreadWaitSleepWithInheritor;
+        });
+        info = wait_info(joiner.thread());
+        {
+            SchedulerGuard guard;
+            boosted = thread.sched_pri;
+        }
+        go.signal();
+        joiner.finish();
+    });
+    CHECK(info.wait_type == kThreadWaitSleepWithInheritor);
+    CHECK(info.owner == joined_id);
+    CHECK(info.turnstile_context == joined_id);
+    CHECK(info.turnstile_flags == STACKSHOT_TURNSTILE_STATUS_THREAD);
+    CHECK(boosted == 50);
 }

@@ -41,6 +41,12 @@ thread_delta_snapshot_v3 expected_delta(const ThreadFacts& facts) {
     snapshot.tds_sched_flags = facts.sched_flags;
     snapshot.tds_base_priority = facts.base_priority;
     snapshot.tds_sched_priority = facts.sched_priority;
+    snapshot.tds_eqos = facts.effective_qos;
+    snapshot.tds_rqos = facts.requested_qos;
+    snapshot.tds_rqos_override = facts.requested_qos_override;
+    snapshot.tds_io_tier = facts.io_tier;
+    snapshot.tds_requested_policy = facts.requested_policy;
+    snapshot.tds_effective_policy = facts.effective_policy;
     return snapshot;
 }
 
@@ -69,8 +75,9 @@ TEST_CASE("a delta is marked as one and tells since when, instead of what never 
     REQUIRE(since != nullptr);
     CHECK(payload_as<std::uint64_t>(*since) == timestamp);
     for (const std::uint32_t type :
-         {STACKSHOT_KCTYPE_KERN_PAGE_SIZE, STACKSHOT_KCTYPE_OSVERSION,
-          STACKSHOT_KCTYPE_OS_BUILD_VERSION, STACKSHOT_KCTYPE_BOOTARGS, KCDATA_TYPE_TIMEBASE})
+         {STACKSHOT_KCTYPE_THREAD_POLICY_VERSION, STACKSHOT_KCTYPE_KERN_PAGE_SIZE,
+          STACKSHOT_KCTYPE_OSVERSION, STACKSHOT_KCTYPE_OS_BUILD_VERSION, STACKSHOT_KCTYPE_BOOTARGS,
+          KCDATA_TYPE_TIMEBASE})
         CHECK(count_of(delta.parsed, type) == 0);
     // What the next delta goes on from, and what changes.
     for (const std::uint32_t type :

@@ -66,6 +66,9 @@ FakeSystem::Task& FakeSystem::add_task(const std::string& name, std::size_t thre
     task.facts.max_resident_size = fact();
     task.facts.suspend_count = fact();
     task.facts.faults = fact();
+    task.facts.coalition_id = fact();
+    task.facts.counters = {fact(), fact()};
+    task.facts.counters_on_p_cores = {fact(), fact()};
     copy_name(task.facts.name, name);
     for (std::size_t n = 0; n < threads; ++n) {
         Thread& thread = task.threads.emplace_back();
@@ -87,6 +90,14 @@ FakeSystem::Task& FakeSystem::add_task(const std::string& name, std::size_t thre
         thread.facts.state = n % 2 == 0 ? kcdata::SS_TH_WAIT : kcdata::SS_TH_RUN;
         thread.facts.base_priority = static_cast<std::int16_t>(31 + n % 4);
         thread.facts.sched_priority = static_cast<std::int16_t>(64 + n % 4);
+        thread.facts.requested_policy = std::uint64_t{fact()} << 32;
+        thread.facts.effective_policy = std::uint64_t{fact()} << 32;
+        thread.facts.requested_qos = static_cast<std::uint8_t>(n % 7);
+        thread.facts.effective_qos = static_cast<std::uint8_t>(n % 5);
+        thread.facts.requested_qos_override = static_cast<std::uint8_t>(n % 3);
+        thread.facts.io_tier = static_cast<std::uint8_t>(n % 4);
+        thread.facts.thread_group_id = fact();
+        thread.facts.counters = {fact(), fact()};
         if (n % 5 != 4)
             thread.facts.last_cpu = static_cast<CpuIndex>(n % constant.cpu_count);
         if (n % 4 == 0)
@@ -394,6 +405,63 @@ bool FakeSystem::wait_facts(Quiesced&, ThreadRef thread, const BlockedThread& bl
     if (found.wait)
         out = *found.wait;
     return found.wait.has_value();
+}
+
+void FakeSystem::port_label_facts(Quiesced&, PortLabelRef label, PortLabelFacts& out) {
+    ++port_labels_read;
+    const auto found = port_labels.find(label);
+    out = found != port_labels.end() ? found->second : PortLabelFacts{};
+}
+
+bool FakeSystem::dispatch_queue_facts(Quiesced&, DispatchQueueRef queue, DispatchQueueFacts& out) {
+    const auto found = dispatch_queues.find(queue);
+    if (found == dispatch_queues.end())
+        return false;
+    out = found->second;
+    return true;
+}
+
+bool FakeSystem::io_statistics(Quiesced&, IoStatisticsRef statistics,
+                               kcdata::io_stats_snapshot& out) {
+    const auto found = io.find(statistics);
+    if (found == io.end())
+        return false;
+    out = found->second;
+    return true;
+}
+
+Result<ThreadGroupRef> FakeSystem::next_thread_group(Quiesced&, ThreadGroupRef previous,
+                                                     ThreadGroupFacts& out) {
+    if (read_fails())
+        return kcdata::KERN_FAILURE;
+    const auto index = static_cast<std::size_t>(previous);
+    if (index == thread_groups.size())
+        return ThreadGroupRef::none;
+    out = thread_groups[index];
+    return ThreadGroupRef{index + 1};
+}
+
+Result<CoalitionRef> FakeSystem::next_coalition(Quiesced&, CoalitionRef previous,
+                                                CoalitionFacts& out) {
+    if (read_fails())
+        return kcdata::KERN_FAILURE;
+    const auto index = static_cast<std::size_t>(previous);
+    if (index == coalitions.size())
+        return CoalitionRef::none;
+    out = coalitions[index];
+    return CoalitionRef{index + 1};
+}
+
+std::size_t FakeSystem::donating_pids(Quiesced&, TaskRef task, std::span<std::int32_t> pids) {
+    const auto& donated_to = tasks.at(static_cast<std::size_t>(task) - 1).donating_pids;
+    const std::size_t count = std::min(donated_to.size(), pids.size());
+    std::copy_n(donated_to.begin(), count, pids.begin());
+    return count;
+}
+
+std::uint32_t FakeSystem::stack_high_water(Quiesced&, const StackFacts& stack) {
+    const auto found = high_waters.find(stack.low);
+    return found != high_waters.end() ? found->second : 0;
 }
 
 MemoryFacts FakeSystem::memory_facts(Quiesced&) {

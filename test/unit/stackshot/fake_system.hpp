@@ -33,6 +33,7 @@ class FakeSystem : public stackshot::System {
         stackshot::TaskFacts facts{};
         std::vector<Thread> threads{};
         kcdata::kern_return facts_result = kcdata::KERN_SUCCESS;
+        std::vector<std::int32_t> donating_pids{};
     };
 
     explicit FakeSystem(stackshot::CpuIndex cpus, std::uint32_t clusters = 1);
@@ -58,6 +59,16 @@ class FakeSystem : public stackshot::System {
 
     stackshot::SystemFacts constant{};
     std::vector<Task> tasks{};
+    /// What can be read, by what names it.
+    std::map<stackshot::PortLabelRef, stackshot::PortLabelFacts> port_labels{};
+    std::map<stackshot::DispatchQueueRef, stackshot::DispatchQueueFacts> dispatch_queues{};
+    std::map<stackshot::IoStatisticsRef, kcdata::io_stats_snapshot> io{};
+    std::vector<stackshot::ThreadGroupFacts> thread_groups{};
+    std::vector<stackshot::CoalitionFacts> coalitions{};
+    /// By the lowest address of the stack.
+    std::map<std::uint64_t, std::uint32_t> high_waters{};
+    /// How often a port label was read.
+    std::atomic<std::size_t> port_labels_read{0};
     /// Of which kind and in which cluster the CPUs are, if not evenly spread over SMP clusters.
     std::vector<std::uint32_t> cluster_of_cpu{};
     /// CPUs that answer no stop.
@@ -133,6 +144,22 @@ class FakeSystem : public stackshot::System {
                                      stackshot::ThreadFacts& facts) override;
     bool wait_facts(stackshot::Quiesced&, stackshot::ThreadRef thread,
                     const stackshot::BlockedThread& blocked, stackshot::WaitFacts& facts) override;
+    void port_label_facts(stackshot::Quiesced&, stackshot::PortLabelRef label,
+                          stackshot::PortLabelFacts& facts) override;
+    bool dispatch_queue_facts(stackshot::Quiesced&, stackshot::DispatchQueueRef queue,
+                              stackshot::DispatchQueueFacts& facts) override;
+    bool io_statistics(stackshot::Quiesced&, stackshot::IoStatisticsRef statistics,
+                       kcdata::io_stats_snapshot& snapshot) override;
+    kcdata::Result<stackshot::ThreadGroupRef> next_thread_group(
+        stackshot::Quiesced&, stackshot::ThreadGroupRef previous,
+        stackshot::ThreadGroupFacts& facts) override;
+    kcdata::Result<stackshot::CoalitionRef> next_coalition(
+        stackshot::Quiesced&, stackshot::CoalitionRef previous,
+        stackshot::CoalitionFacts& facts) override;
+    std::size_t donating_pids(stackshot::Quiesced&, stackshot::TaskRef task,
+                              std::span<std::int32_t> pids) override;
+    std::uint32_t stack_high_water(stackshot::Quiesced&,
+                                   const stackshot::StackFacts& stack) override;
     stackshot::MemoryFacts memory_facts(stackshot::Quiesced&) override;
     stackshot::CpuMask absent_cpus(stackshot::Quiesced&) override { return absent; }
     /// Leaves the trap of the caller, once all CPUs are out of it, by a WorkersOverdue.

@@ -89,8 +89,20 @@ struct ParsedThread {
     std::optional<kcdata::stackshot_cpu_times_v2> times{};
     std::vector<std::uint64_t> frames{};
     std::optional<kcdata::stackshot_latency_thread> latency{};
+    std::optional<std::string> dispatch_queue_label{};
+    std::size_t dispatch_queue_label_size = 0;
+    std::optional<std::uint64_t> thread_group{};
+    std::optional<kcdata::io_stats_snapshot> io{};
+    std::optional<kcdata::instrs_cycles_snapshot> counters{};
+    std::optional<std::uint32_t> stack_high_water{};
     std::optional<std::uint32_t> last_processor{};
     bool on_absent_cpu = false;
+};
+struct ParsedPortLabel {
+    std::uint64_t id = 0;
+    std::optional<std::string> name{};
+    std::size_t name_size = 0;
+    std::optional<kcdata::portlabel_info> info{};
 };
 struct ParsedTask {
     std::uint64_t id = 0;
@@ -102,6 +114,11 @@ struct ParsedTask {
     std::vector<ParsedThread> threads{};
     std::vector<kcdata::stackshot_thread_waitinfo_v2> wait_infos{};
     std::vector<kcdata::stackshot_thread_turnstileinfo_v2> turnstile_infos{};
+    std::vector<ParsedPortLabel> port_labels{};
+    std::vector<std::int32_t> donating_pids{};
+    std::optional<std::uint64_t> coalition{};
+    std::optional<kcdata::io_stats_snapshot> io{};
+    std::optional<kcdata::instrs_cycles_snapshot_v2> counters{};
 };
 
 /// The elements of an array item, which is the only one of them.
@@ -118,6 +135,7 @@ inline std::vector<ParsedTask> tasks_of(const Parsed& parsed) {
     std::vector<ParsedTask> tasks;
     bool in_task = false;
     bool in_thread = false;
+    bool in_label = false;
     for (const Item& item : parsed.items) {
         if (is_container(item, STACKSHOT_KCCONTAINER_TASK) ||
             is_container(item, STACKSHOT_KCCONTAINER_TRANSITIONING_TASK)) {
@@ -129,8 +147,20 @@ inline std::vector<ParsedTask> tasks_of(const Parsed& parsed) {
             REQUIRE_FALSE(in_thread);
             in_thread = true;
             tasks.back().threads.emplace_back().id = item.container_id;
+        } else if (is_container(item, STACKSHOT_KCCONTAINER_PORTLABEL)) {
+            REQUIRE((in_task && !in_thread && !in_label));
+            in_label = true;
+            tasks.back().port_labels.emplace_back().id = item.container_id;
         } else if (item.kind == ItemKind::container_end) {
-            (in_thread ? in_thread : in_task) = false;
+            (in_label ? in_label : in_thread ? in_thread : in_task) = false;
+        } else if (in_label) {
+            ParsedPortLabel& label = tasks.back().port_labels.back();
+            if (item.type == STACKSHOT_KCTYPE_PORTLABEL_NAME) {
+                label.name = reinterpret_cast<const char*>(item.payload.data());
+                label.name_size = item.payload.size();
+            }
+            if (item.type == STACKSHOT_KCTYPE_PORTLABEL)
+                label.info = payload_as<portlabel_info>(item);
         } else if (in_thread) {
             ParsedThread& thread = tasks.back().threads.back();
             if (item.type == STACKSHOT_KCTYPE_THREAD_SNAPSHOT)
@@ -141,6 +171,16 @@ inline std::vector<ParsedTask> tasks_of(const Parsed& parsed) {
             }
             if (item.type == STACKSHOT_KCTYPE_LATENCY_INFO_THREAD)
                 thread.latency = payload_as<stackshot_latency_thread>(item);
+            if (item.type == STACKSHOT_KCTYPE_THREAD_DISPATCH_QUEUE_LABEL) {
+                thread.dispatch_queue_label = reinterpret_cast<const char*>(item.payload.data());
+                thread.dispatch_queue_label_size = item.payload.size();
+            }
+            if (item.type == STACKSHOT_KCTYPE_THREAD_GROUP)
+                thread.thread_group = payload_as<std::uint64_t>(item);
+            if (item.type == STACKSHOT_KCTYPE_IOSTATS)
+                thread.io = payload_as<io_stats_snapshot>(item);
+            if (item.type == STACKSHOT_KCTYPE_INSTRS_CYCLES)
+                thread.counters = payload_as<instrs_cycles_snapshot>(item);
             if (item.type == STACKSHOT_KCTYPE_CPU_TIMES)
                 thread.times = payload_as<stackshot_cpu_times_v2>(item);
             if (item.kind == ItemKind::array &&
@@ -155,6 +195,8 @@ inline std::vector<ParsedTask> tasks_of(const Parsed& parsed) {
                 std::memcpy(&value, item.payload.data() + description_size, sizeof(value));
                 if (name == "last_processor")
                     thread.last_processor = value;
+                if (name == "stack_high_water")
+                    thread.stack_high_water = value;
                 if (name == "on_absent_cpu")
                     thread.on_absent_cpu = value != 0;
             }
@@ -174,6 +216,14 @@ inline std::vector<ParsedTask> tasks_of(const Parsed& parsed) {
             if (item.kind == ItemKind::array &&
                 item.element_type == STACKSHOT_KCTYPE_THREAD_TURNSTILEINFO)
                 read_array(item, tasks.back().turnstile_infos);
+            if (item.kind == ItemKind::array && item.element_type == STACKSHOT_KCTYPE_DONATING_PIDS)
+                read_array(item, tasks.back().donating_pids);
+            if (item.type == STACKSHOT_KCTYPE_JETSAM_COALITION)
+                tasks.back().coalition = payload_as<std::uint64_t>(item);
+            if (item.type == STACKSHOT_KCTYPE_IOSTATS)
+                tasks.back().io = payload_as<io_stats_snapshot>(item);
+            if (item.type == STACKSHOT_KCTYPE_INSTRS_CYCLES)
+                tasks.back().counters = payload_as<instrs_cycles_snapshot_v2>(item);
             if (item.type == STACKSHOT_KCTYPE_KERNELCACHE_LOADINFO)
                 tasks.back().kernel_image = payload_as<dyld_uuid_info_64>(item);
         }

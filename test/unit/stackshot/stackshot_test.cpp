@@ -48,7 +48,13 @@ thread_snapshot_v4 expected_snapshot(const ThreadFacts& facts) {
     snapshot.ths_sched_flags = facts.sched_flags;
     snapshot.ths_base_priority = facts.base_priority;
     snapshot.ths_sched_priority = facts.sched_priority;
+    snapshot.ths_eqos = facts.effective_qos;
+    snapshot.ths_rqos = facts.requested_qos;
+    snapshot.ths_rqos_override = facts.requested_qos_override;
+    snapshot.ths_io_tier = facts.io_tier;
     snapshot.ths_thread_t = facts.thread_address;
+    snapshot.ths_requested_policy = facts.requested_policy;
+    snapshot.ths_effective_policy = facts.effective_policy;
     return snapshot;
 }
 
@@ -149,6 +155,7 @@ TEST_CASE("system-wide records come in XNU's order around the tasks") {
                                             "system_state_flags",
                                             "stackshot_size_estimate",
                                             "stackshot_size_estimate_adj",
+                                            "0x922",
                                             "0x910",
                                             "0x90f",
                                             "0x947",
@@ -169,7 +176,8 @@ TEST_CASE("system-wide records come in XNU's order around the tasks") {
                                             "stackshot_tries",
                                             "stackshot_out_flags",
                                             "0xf19158ed"});
-    // Counters are not built: XNU clears that flag before it is shown; others only on the way out.
+    // These CPUs count nothing: XNU clears that flag before it is shown; others only on the way
+    // out.
     const std::uint64_t in =
         STACKSHOT_KCDATA_FORMAT | STACKSHOT_GET_GLOBAL_MEM_STATS | STACKSHOT_ASID;
     CHECK(described(taken.parsed, "stackshot_in_flags") == in);
@@ -648,8 +656,9 @@ TEST_CASE("the peak of memory a capture tells is the peak there was, over all at
     system.add_tasks(20);
     if (retried) {
         system.constant.tunables.estimate_adj = 0;
-        for (auto& thread : system.tasks[0].threads)
-            system.make_stack(thread, 900);
+        for (const std::size_t task : {0U, 1U})
+            for (auto& thread : system.tasks[task].threads)
+                system.make_stack(thread, 900);
     }
     auto taken = take_stackshot(system, {});
     REQUIRE(taken.ok());
@@ -806,7 +815,8 @@ TEST_CASE("the estimate follows XNU's maximum and scheme") {
     const auto item = [](std::size_t payload) { return 16 + (payload + 15) / 16 * 16; };
     const std::size_t container = item(4) + item(0);
     const std::size_t latency = item(80);
-    const std::size_t task = container + item(120) + item(24) + latency;
+    // Snapshot, the kernel's image, coalition.
+    const std::size_t task = container + item(120) + item(24) + item(8) + latency;
     // Snapshot, name, CPU times, last_processor, and 32 return addresses.
     const std::size_t thread =
         container + item(128) + item(64) + item(24) + item(32 + 4) + item(32 * 8) + latency;

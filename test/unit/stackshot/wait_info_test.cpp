@@ -238,7 +238,7 @@ TEST_CASE("a task that none of the request's waits belongs to costs a process-sc
 namespace {
 
 /// Memory for so many blocks.
-class Blocks final : public WaitLogMemory {
+class Blocks final : public CollectionMemory {
   public:
     explicit Blocks(std::size_t count) : left_(count) {}
     std::span<std::byte> allocate(std::size_t size) override {
