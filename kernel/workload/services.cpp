@@ -7,6 +7,7 @@
 #include "kernel/console.hpp"
 #include "kernel/format_text.hpp"
 #include "kernel/ipc_port.hpp"
+#include "kernel/mutex.hpp"
 #include "kernel/panic.hpp"
 #include "kernel/scheduler.hpp"
 #include "kernel/semaphore.hpp"
@@ -37,7 +38,8 @@ constexpr std::size_t sector = 512;
 
 constinit BlockDevice disk;
 constinit WorkQueue thumbnails;
-constinit Semaphore ready, never;
+constinit Semaphore ready, go_on, never;
+constinit Mutex held;
 
 struct Service {
     char name[32] = {};
@@ -55,14 +57,22 @@ void ask(void* argument) {
     panic("services: a request ended with 0x%x", static_cast<unsigned>(result));
 }
 
-/// Takes one request, and works on it for ever; more are queued.
+/// Asks with a mutex held that the one who serves needs.
+void ask_holding(void* argument) {
+    MutexGuard guard(held);
+    ask(argument);
+}
+
+/// Takes one request, and for that needs what the other one who asks holds. It is no deadlock: that
+/// request is queued, and a thread to spare may take it.
 void serve(void* argument) {
     auto& service = *static_cast<Service*>(argument);
     Message request;
     if (service.port.receive(request) != MachMsgReturn::MACH_MSG_SUCCESS)
         panic("services: nothing to serve");
     ready.signal();
-    never.wait();
+    go_on.wait();
+    MutexGuard guard(held);
 }
 
 /// Waits for what does not come.
@@ -197,10 +207,12 @@ void start_photos(Random& random) {
     const Thread& asking = make_thread(client, ask, &photos, {.policy = interactive}, "asks");
     ready.wait();
     // This one's request is queued.
-    const Thread& queued = make_thread(client, ask, &photos,
+    const Thread& queued = make_thread(client, ask_holding, &photos,
                                        {.policy = {.qos = ThreadQos::USER_INITIATED}}, "is queued");
     for (const Thread* thread : {&listening, &asking, &queued})
         Scene::await_blocked(*thread, kcdata::kThreadWaitPortReceive);
+    go_on.signal();
+    Scene::await_blocked(serving, kcdata::kThreadWaitKernelMutex);
 
     if (thumbnails.start(client, "com.example.thumbnails", 2) != kcdata::KERN_SUCCESS)
         panic("services: no memory for workers");
