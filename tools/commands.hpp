@@ -33,6 +33,7 @@ void add_run_command(CommandLine& line);
 void add_capture_command(CommandLine& line);
 void add_console_command(CommandLine& line);
 void add_request_command(CommandLine& line);
+void add_watch_command(CommandLine& line);
 void add_extract_command(CommandLine& line);
 void add_decode_command(CommandLine& line);
 void add_profile_command(CommandLine& line);

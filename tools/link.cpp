@@ -25,9 +25,9 @@ namespace {
 constexpr milliseconds longest_wait{200};
 
 std::uint64_t microseconds() {
-    return static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now().time_since_epoch())
-            .count());
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                          steady_clock::now().time_since_epoch())
+                                          .count());
 }
 
 std::uint32_t draw_session() {
@@ -143,7 +143,8 @@ std::optional<Failure> Link::wait(std::optional<steady_clock::time_point> end) {
                 host_.receive(std::span(buffer).first(read.size), microseconds());
                 break;
             case Source::State::end:
-                fail({fmt::format("{} ended while {}", connection_.name(), doing_), exit_no_target});
+                fail(
+                    {fmt::format("{} ended while {}", connection_.name(), doing_), exit_no_target});
                 break;
             case Source::State::failed:
                 fail({read.failure});

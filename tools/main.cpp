@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
     tools::add_run_command(line);
     tools::add_capture_command(line);
     tools::add_request_command(line);
+    tools::add_watch_command(line);
     tools::add_console_command(line);
     tools::add_extract_command(line);
     tools::add_decode_command(line);

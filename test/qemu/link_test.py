@@ -184,7 +184,7 @@ def workloads_start_and_stop(machine, proxy):
 def bad_requests_are_named(machine, proxy):
     for arguments, error in (
             (('--flags', 'FROM_PANIC'), 'KERN_NO_ACCESS'),
-            (('--flags', 'PAGE_TABLES'), 'KERN_NOT_SUPPORTED'),
+            (('--flags', 'SAVE_IN_KERNEL_BUFFER,COLLECT_DELTA_SNAPSHOT,DO_COMPRESS'), 'KERN_NOT_SUPPORTED'),
             (('--flags', 'EXCLAVES,SKIP_EXCLAVES'), 'KERN_INVALID_ARGUMENT'),
             (('run', 'nothing-like-that'), 'KERN_INVALID_NAME'),
             (('run', 'fleet', 'tusks=3'), 'KERN_INVALID_ARGUMENT'),
@@ -305,6 +305,19 @@ def floods_stop_nothing(machine, proxy):
     check(after['stackshot_count'] >= before['stackshot_count'] + 3, 'stackshots are missing')
 
 
+def watching_shows_what_changes(machine, proxy):
+    done = subprocess.run([machine.stackshot, 'watch', proxy.path, '-q', '--every', '200ms', '--count',
+                           '2'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
+                          check=False)
+    out, err = done.stdout.decode(), done.stderr.decode('utf-8', 'replace')
+    check_equal(done.returncode, 0, f'the exit status of: {out}{err}')
+    heads = re.findall(r'^[\d.]+ s \+[\d.]+ m?s: \d+ threads, (\d+) ran, .* new, .* gone', out,
+                       re.MULTILINE)
+    check_equal(len(heads), 2, f'the intervals of: {out}')
+    check(all(int(ran) > 5 for ran in heads), f'hardly anybody ran: {out}')
+    check(re.search(r'^  (ran|moved) +ledgerd \[1\] thread \d+ "ledger\.', out, re.MULTILINE), out)
+
+
 def silence_is_an_end(machine, proxy):
     """Everything is lost: the host says so, and does not hang."""
     proxy.to_host.rate, proxy.to_target.rate = 1.0, 1.0
@@ -346,6 +359,7 @@ def main():
                  text_in_between_is_whole, machine, proxy)
         tap.case('a host that was killed goes on where it was', killed_host_goes_on, machine, proxy,
                  unikernel)
+        tap.case('watching shows who ran in between', watching_shows_what_changes, machine, proxy)
         tap.case('a flood of random bytes stops nothing', floods_stop_nothing, machine, proxy)
         tap.case('a line that loses everything ends with a clear error', silence_is_an_end, machine,
                  proxy)
