@@ -207,6 +207,18 @@ class KernelSystem final : public stackshot::System {
 
 constinit KernelSystem the_system;
 
+/// What the policy words of a thread tell besides.
+void add_policy(stackshot::ThreadFacts& facts) {
+    const PolicyWord requested(facts.requested_policy);
+    const PolicyWord effective(facts.effective_policy);
+    facts.ss_flags |= (effective.get(thep_darwinbg) != 0 ? kThreadDarwinBG : 0) |
+                      (effective.get(thep_io_passive) != 0 ? kThreadIOPassive : 0);
+    facts.effective_qos = effective.get(thep_qos);
+    facts.requested_qos = requested.get(thrp_qos);
+    facts.requested_qos_override = requested.get(thrp_qos_override);
+    facts.io_tier = effective.get(thep_io_tier);
+}
+
 void add(stackshot::CpuCounters& to, const stackshot::CpuCounters& more) {
     to.cycles += more.cycles;
     to.instructions += more.instructions;
@@ -423,14 +435,9 @@ kern_return KernelSystem::thread_facts(Quiesced&, ThreadRef ref, stackshot::Thre
     facts.sched_priority = thread.sched_pri;
     facts.requested_policy = thread.requested_policy;
     facts.effective_policy = thread.effective_policy;
-    const PolicyWord requested(thread.requested_policy);
-    const PolicyWord effective(thread.effective_policy);
-    facts.ss_flags |= (effective.get(thep_darwinbg) != 0 ? kThreadDarwinBG : 0) |
-                      (effective.get(thep_io_passive) != 0 ? kThreadIOPassive : 0);
-    facts.effective_qos = effective.get(thep_qos);
-    facts.requested_qos = requested.get(thrp_qos);
-    facts.requested_qos_override = requested.get(thrp_qos_override);
-    facts.io_tier = effective.get(thep_io_tier);
+    facts.effective_qos = facts.requested_qos = facts.requested_qos_override = facts.io_tier = 0;
+    if ((thread.requested_policy | thread.effective_policy) != 0) [[unlikely]]
+        add_policy(facts);
     facts.thread_group_id = thread.thread_group_id;
     facts.counters = thread.counters;
     facts.dispatch_queue =

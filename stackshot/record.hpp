@@ -40,6 +40,8 @@ class Recorder {
           absent_(system.absent_cpus(quiesced)),
           high_water_(system.facts().tunables.stack_high_water ||
                       request.has(kcdata::STACKSHOT_FROM_PANIC)),
+          has_details_(high_water_ || request.has(kcdata::STACKSHOT_THREAD_GROUP |
+                                                  kcdata::STACKSHOT_INSTRS_CYCLES)),
           microseconds_(system.facts().timebase) {}
 
     /// Appends the container of `task` with all its threads, or `part` of it, but for what
@@ -110,6 +112,7 @@ class Recorder {
     PortLabelLog labels_;
     CpuMask absent_;
     bool high_water_;
+    bool has_details_;  ///< every thread
     Microseconds microseconds_;
     Counts counts_{};
     /// Of the task that is being recorded: its threads may have dispatch queues.

@@ -117,8 +117,10 @@ kern_return Recorder::record_thread(Writer& writer, Stopwatch& stopwatch) {
         return error;
     const std::uint64_t stack_latency = stopwatch.lap();
 
-    if (const kern_return error = record_thread_details(writer); error != KERN_SUCCESS)
-        return error;
+    if (has_details_ || thread.io_statistics != IoStatisticsRef::none) [[unlikely]] {
+        if (const kern_return error = record_thread_details(writer); error != KERN_SUCCESS)
+            return error;
+    }
     // Not XNU's, whose thread snapshot does not tell the CPU. The CPU the thread is on or was on
     // last; with kThreadOnCore on a CPU of stackshot_absent_cpus, the stack is the last one known.
     if (thread.last_cpu != no_cpu) {
@@ -236,7 +238,7 @@ kern_return Recorder::record_wait(ThreadRef thread, RecordedTask& recorded) {
         wait->thread_id = thread_.thread_id;
         wait->label = wait->turnstile_label = nullptr;
         if (wait->facts.port_label != PortLabelRef::none ||
-            wait->facts.turnstile_port_label != PortLabelRef::none) {
+            wait->facts.turnstile_port_label != PortLabelRef::none) [[unlikely]] {
             if (const kern_return error = find_labels(*wait, recorded); error != KERN_SUCCESS)
                 return error;
         }
