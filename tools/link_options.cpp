@@ -7,8 +7,8 @@ namespace tools {
 LinkOptions TargetOptions::link() const {
     LinkOptions options;
     options.host.patience = std::uint64_t{timeout} * 1'000'000;
-    options.host.encoding = text_frames ? kcdata::serial::Encoding::text
-                                        : kcdata::serial::Encoding::binary;
+    options.host.encoding =
+        text_frames ? kcdata::serial::Encoding::text : kcdata::serial::Encoding::binary;
     options.hide_console = quiet;
     return options;
 }

@@ -17,8 +17,7 @@ bool parse_number(std::string_view text, std::uint64_t& value) {
         base = 16;
         text.remove_prefix(2);
     }
-    const auto [end, error] =
-        std::from_chars(text.data(), text.data() + text.size(), value, base);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
     return error == std::errc() && end == text.data() + text.size();
 }
 
@@ -43,8 +42,9 @@ Expected<std::uint64_t> parse_stackshot_flags(const std::string& text) {
         if (found == nullptr)
             found = known.find("STACKSHOT_" + name);
         if (found == nullptr)
-            return Failure{fmt::format("{}: neither a number nor one of the STACKSHOT_ flags", word),
-                           exit_usage};
+            return Failure{
+                fmt::format("{}: neither a number nor one of the STACKSHOT_ flags", word),
+                exit_usage};
         flags |= found->value;
     }
     return flags;
