@@ -26,6 +26,9 @@ struct ExportedCapture {
     std::string symbols_from{};
 };
 
+/// What is wrong with the captures, as "PLACE: what"; empty: nothing.
+std::vector<std::string> problems_of(std::span<const ExportedCapture> captures);
+
 /// Writes one file that has all of `captures` into `sink`. What a capture lacks is said in the
 /// file, where its format has a place for that.
 using Exporter = void (*)(std::span<const ExportedCapture> captures, TextSink& sink);

@@ -20,6 +20,15 @@ constexpr ExportFormat formats[] = {
 
 }  // namespace
 
+std::vector<std::string> problems_of(std::span<const ExportedCapture> captures) {
+    std::vector<std::string> problems;
+    for (const ExportedCapture& capture : captures)
+        for (const auto* list : {&capture.problems, &capture.snapshot.problems})
+            for (const std::string& problem : *list)
+                problems.push_back(capture.place + ": " + problem);
+    return problems;
+}
+
 std::span<const ExportFormat> export_formats() {
     return formats;
 }

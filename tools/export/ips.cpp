@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,8 +93,9 @@ class Report {
         text(json, "notes", notes());
         json.key("processByPid");
         json.begin_object();
+        std::set<std::string> keys;
         for (const TaskSnapshot& task : snapshot_.tasks)
-            write(json, task);
+            write(json, task, unused(keys, task.unique_pid));
         json.end_object();
         write_images(json);
         json.end_object();
@@ -133,9 +135,18 @@ class Report {
         return text;
     }
 
-    void write(JsonEmitter& json, const TaskSnapshot& task) {
-        // As there may be two of one pid, the key is the one the records have.
-        json.key(fmt::format("{}", task.unique_pid));
+    /// The id as a key, which has to be the only one of its kind: in a damaged capture it may not
+    /// be.
+    static std::string unused(std::set<std::string>& keys, std::uint64_t id) {
+        std::string key = fmt::format("{}", id);
+        for (unsigned number = 2; !keys.insert(key).second; ++number)
+            key = fmt::format("{} ({})", id, number);
+        return key;
+    }
+
+    /// As there may be two of one pid, the key is the one that the records have.
+    void write(JsonEmitter& json, const TaskSnapshot& task, const std::string& key) {
+        json.key(key);
         json.begin_object();
         if (task.pid)
             number(json, "pid", *task.pid);
@@ -163,14 +174,16 @@ class Report {
         }
         json.key("threadById");
         json.begin_object();
+        std::set<std::string> keys;
         for (const ThreadSnapshot& thread : task.threads)
-            write(json, task, thread);
+            write(json, task, thread, unused(keys, thread.id));
         json.end_object();
         json.end_object();
     }
 
-    void write(JsonEmitter& json, const TaskSnapshot& task, const ThreadSnapshot& thread) {
-        json.key(fmt::format("{}", thread.id));
+    void write(JsonEmitter& json, const TaskSnapshot& task, const ThreadSnapshot& thread,
+               const std::string& key) {
+        json.key(key);
         json.begin_object();
         json.key("id");
         json.value(thread.id);

@@ -70,13 +70,14 @@ class Trace {
     void add(Track track, Slice slice) { slices_.emplace_back(track, std::move(slice)); }
     void add(const Arrow& arrow) { arrows_.push_back(arrow); }
 
-    void write(TextSink& sink) {
+    /// `problems` is what is wrong with the captures.
+    void write(const std::vector<std::string>& problems, TextSink& sink) {
         // Readers nest slices that begin together in the order they come.
         std::stable_sort(slices_.begin(), slices_.end(), [](const auto& a, const auto& b) {
             return std::pair(a.second.begin, -a.second.end) <
                    std::pair(b.second.begin, -b.second.end);
         });
-        Writer(sink).run(*this);
+        Writer(sink).run(*this, problems);
     }
 
   private:
@@ -90,9 +91,15 @@ class Trace {
       public:
         explicit Writer(TextSink& sink) : json_(sink, 0) {}
 
-        void run(const Trace& trace) {
+        void run(const Trace& trace, const std::vector<std::string>& problems) {
             json_.begin_object();
             text("displayTimeUnit", "ns");
+            json_.key("otherData");
+            json_.begin_object();
+            text("exporter", "stackshot");
+            for (std::size_t i = 0; i < problems.size(); ++i)
+                text(fmt::format("incomplete {}", i + 1), problems[i]);
+            json_.end_object();
             json_.key("traceEvents");
             json_.begin_array();
             for (const Name& name : trace.names_)
@@ -450,7 +457,7 @@ void write_perfetto(std::span<const ExportedCapture> captures, TextSink& sink) {
         threads.write(sample);
     }
     threads.finish(samples.empty() ? 0 : samples.back().end);
-    trace.write(sink);
+    trace.write(problems_of(captures), sink);
 }
 
 }  // namespace tools

@@ -40,12 +40,15 @@ class Profiles {
             }
     }
 
-    void write(TextSink& sink) const {
+    void write(const std::vector<std::string>& problems, TextSink& sink) const {
         JsonEmitter json(sink, 0);
         json.begin_object();
         text(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
         text(json, "exporter", "stackshot");
-        text(json, "name", "stackshot");
+        std::string title = problems.empty() ? "stackshot" : "INCOMPLETE stackshot";
+        for (const std::string& problem : problems)
+            title += "; " + problem;
+        text(json, "name", title);
         number(json, "activeProfileIndex", 0);
         json.key("shared");
         json.begin_object();
@@ -143,7 +146,7 @@ void write_speedscope(std::span<const ExportedCapture> captures, TextSink& sink)
     Profiles profiles;
     for (const ExportedCapture& capture : captures)
         profiles.take(capture);
-    profiles.write(sink);
+    profiles.write(problems_of(captures), sink);
 }
 
 }  // namespace tools

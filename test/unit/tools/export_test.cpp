@@ -457,6 +457,31 @@ TEST_CASE("an ips of an incomplete capture says so") {
     CHECK(ips.body["notes"].get<std::string>().find("offset 0x40: cut") != std::string::npos);
 }
 
+TEST_CASE("a profile and a trace of an incomplete capture say so") {
+    ExportedCapture capture = waiting();
+    json file = parse_strictly(write("speedscope", {&capture, 1}));
+    CHECK(file["name"] == "stackshot");
+    capture.problems = {"the gzip data is cut off"};
+    capture.snapshot.problems = {"offset 0x40: cut"};
+    file = parse_strictly(write("speedscope", {&capture, 1}));
+    CHECK(file["name"] ==
+          "INCOMPLETE stackshot; capture: the gzip data is cut off; capture: offset "
+          "0x40: cut");
+    file = parse_strictly(write("perfetto", {&capture, 1}));
+    CHECK(file["otherData"]["incomplete 2"] == "capture: offset 0x40: cut");
+}
+
+TEST_CASE("two tasks or threads of one id are both in an ips") {
+    ExportedCapture capture = waiting();
+    TaskSnapshot& task = capture.snapshot.tasks.front();
+    task.threads.push_back(task.threads.front());
+    capture.snapshot.tasks.push_back(task);
+    const Ips ips(write("ips", {&capture, 1}));
+    CHECK(ips.body["processByPid"].size() == 2);
+    CHECK(ips.body["processByPid"]["70 (2)"]["threadById"].size() == 3);
+    CHECK(ips.body["processByPid"]["70"]["threadById"].contains("10 (2)"));
+}
+
 TEST_CASE("every format takes what real kernels capture, whole and cut anywhere") {
     for_each_reference_sample([](const std::filesystem::path& path, auto bytes) {
         const auto input = Input::of({bytes.begin(), bytes.end()}, path.string());
