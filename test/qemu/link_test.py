@@ -328,6 +328,27 @@ def silence_is_an_end(machine, proxy):
     check('connecting' in err, err)
 
 
+def polls_without_an_interrupt(stackshot, image, unikernel):
+    """The tree gives the UART's interrupt a type that there is not."""
+    with tempfile.TemporaryDirectory() as directory:
+        tree = pathlib.Path(directory) / 'virt.dtb'
+        subprocess.run(['qemu-system-aarch64', '-M', f'virt,gic-version=3,dumpdtb={tree}', '-cpu',
+                        'cortex-a72', '-smp', '2', '-m', '1G', '-display', 'none', '-nic', 'none'],
+                       check=True, capture_output=True, timeout=60)
+        spi_1 = bytes.fromhex('00000000 00000001 00000004')
+        data = tree.read_bytes()
+        check_equal(data.count(spi_1), 1, 'the interrupts of that number')
+        tree.write_bytes(data.replace(spi_1, bytes.fromhex('00000007 00000001 00000004')))
+        with Machine(stackshot, image, '--smp', '2', '--qemu-option=-dtb',
+                     f'--qemu-option={tree}') as machine:
+            proxy = machine.proxy()
+            try:
+                unikernel.decode(machine.capture(proxy))
+                check(machine.statistics(proxy)['uart_received'] > 0, 'nothing was received')
+            finally:
+                proxy.close()
+
+
 def machine_ends(stackshot, image, request):
     with Machine(stackshot, image, '--smp', '1') as machine:
         proxy = machine.proxy()
@@ -369,6 +390,8 @@ def main():
         for count, rate in ((2, 0.01),) if everyday else ((50, 0.001), (20, 0.01)):
             tap.case(f'{count} captures over a line that spoils {rate:.1%} of the bytes are the ones '
                      'the image has', lossy_lines_lose_nothing, machine, count, rate)
+    tap.case('where the tree names no interrupt of the UART, it is polled',
+             polls_without_an_interrupt, stackshot, image, unikernel)
     for request in ('reboot', 'poweroff'):
         tap.case(f'{request} ends the machine', machine_ends, stackshot, image, request)
     return tap.end()
