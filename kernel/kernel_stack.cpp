@@ -78,4 +78,9 @@ void free_kernel_stack(KernelStack stack) {
     free_stacks = freed;
 }
 
+std::size_t kernel_stack_pages() {
+    SpinLockGuard guard(lock);
+    return (next_slot - mmu::vm_base) / mmu::stack_slot_size * (KernelStack::size / page_size);
+}
+
 }  // namespace kernel

@@ -24,5 +24,7 @@ KernelStack allocate_kernel_stack();
 /// Gives back a stack nothing runs on any more. It stays mapped and is used again first: memory in
 /// stacks is bounded by the most threads there ever were, and no TLB entry is ever invalidated.
 void free_kernel_stack(KernelStack stack);
+/// Pages of all stacks there are, also of those that nothing uses. Any context.
+std::size_t kernel_stack_pages();
 
 }  // namespace kernel
