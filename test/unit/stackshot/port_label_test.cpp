@@ -45,13 +45,13 @@ FakeSystem::Task& add_task(FakeSystem& system,
 std::vector<std::int16_t> wait_ids(const ParsedTask& task) {
     std::vector<std::int16_t> ids;
     for (const auto& info : task.wait_infos)
-        ids.push_back(info.portlabel_id);
+        ids.push_back(std::int16_t{info.portlabel_id});
     return ids;
 }
 std::vector<std::int16_t> turnstile_ids(const ParsedTask& task) {
     std::vector<std::int16_t> ids;
     for (const auto& info : task.turnstile_infos)
-        ids.push_back(info.portlabel_id);
+        ids.push_back(std::int16_t{info.portlabel_id});
     return ids;
 }
 
@@ -91,9 +91,9 @@ TEST_CASE("a task has the labels its waits mention, by ids given out in their or
             CHECK(label.name == names[id - 1]);
             CHECK(label.name_size == names[id - 1].size() + 1);
             REQUIRE(label.info);
-            CHECK(label.info->portlabel_id == static_cast<std::int16_t>(id));
-            CHECK(label.info->portlabel_flags == 0);
-            CHECK(label.info->portlabel_domain == domains[id - 1]);
+            CHECK(std::int16_t{label.info->portlabel_id} == static_cast<std::int16_t>(id));
+            CHECK(std::uint16_t{label.info->portlabel_flags} == 0);
+            CHECK(std::uint8_t{label.info->portlabel_domain} == domains[id - 1]);
         }
     }
 }
@@ -108,8 +108,8 @@ TEST_CASE("a label that cannot be read is there without a name, and says so") {
     CHECK(label.id == 1);
     CHECK_FALSE(label.name);
     REQUIRE(label.info);
-    CHECK(label.info->portlabel_flags == STACKSHOT_PORTLABEL_READFAILED);
-    CHECK(label.info->portlabel_domain == 0);
+    CHECK(std::uint16_t{label.info->portlabel_flags} == STACKSHOT_PORTLABEL_READFAILED);
+    CHECK(std::uint8_t{label.info->portlabel_domain} == 0);
 }
 
 TEST_CASE("a label as long as it can be has no NUL, and stands behind wait and turnstile infos") {
