@@ -275,12 +275,15 @@ TEST_CASE("one-way, over a line that damages 0.1 % of its bytes, 99 of 100 captu
         {"everything three times", {.payload = 128, .repeats = 3}, false},
         {"parity frames (lossy_line)", lossy_line, true},
     };
+    const bool campaign = std::getenv("LINK_CAPTURES") != nullptr;
     for (const Way& way : ways) {
+        if (!way.enough && !campaign)
+            continue;
         for (const std::size_t size : {1'000u, 5'000u, 20'000u, 100'000u}) {
             unsigned complete = 0;
             std::size_t sent = 0;
             // What is not enough is there to compare.
-            const unsigned runs = way.enough ? 200 : 20;
+            const unsigned runs = !way.enough ? 20 : campaign ? 200 : 40;
             for (unsigned run = 0; run < runs; ++run) {
                 std::mt19937_64 random(run + size);
                 std::vector<std::byte> capture(size);
