@@ -380,7 +380,8 @@ TEST_CASE("run that lets others talk to the image ends when it is told to") {
     const TemporaryFolder folder;
     write_fake_qemu(folder, {}, "exec sleep 60");
     constexpr const char* listen = "run --qemu ./qemu --image image --listen line";
-    CHECK(run(folder, listen, "timeout --preserve-status -s TERM -k 30 1").status == 130);
+    CHECK(run(folder, listen, "timeout --foreground --preserve-status -s TERM -k 30 1").status ==
+          130);
     write_fake_qemu(folder, {}, "exit 0");
     CHECK(run(folder, listen).status == 0);
 }
