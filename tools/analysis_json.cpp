@@ -87,90 +87,65 @@ class Writer {
 
     void run() {
         json_.begin_object();
-        list("deadlocks", diagnosis_.deadlocks, [this](const Diagnosis::Deadlock& deadlock) {
+        json_.list("deadlocks", diagnosis_.deadlocks, [this](const Diagnosis::Deadlock& deadlock) {
             json_.begin_object();
             ids("threads", deadlock.threads);
-            number("behind", deadlock.behind);
+            json_.number("behind", deadlock.behind);
             json_.end_object();
         });
-        list("open_cycles", diagnosis_.open_cycles, [this](const Diagnosis::OpenCycle& cycle) {
-            json_.begin_object();
-            ids("threads", cycle.threads);
-            ids("may_act", cycle.may_act);
-            json_.end_object();
-        });
-        list("heads", diagnosis_.heads, [this](const Diagnosis::Head& head) { write(head); });
-        list("inversions", diagnosis_.inversions, [this](const Diagnosis::Inversion& inversion) {
-            json_.begin_object();
-            number("owner", graph_.threads[inversion.owner].id);
-            number("waiter", graph_.threads[inversion.waiter].id);
-            truth("direct", inversion.direct);
-            text("boost", boost_name(inversion.boost));
-            truth("runnable", inversion.runnable);
-            json_.end_object();
-        });
+        json_.list("open_cycles", diagnosis_.open_cycles,
+                   [this](const Diagnosis::OpenCycle& cycle) {
+                       json_.begin_object();
+                       ids("threads", cycle.threads);
+                       ids("may_act", cycle.may_act);
+                       json_.end_object();
+                   });
+        json_.list("heads", diagnosis_.heads, [this](const Diagnosis::Head& head) { write(head); });
+        json_.list("inversions", diagnosis_.inversions,
+                   [this](const Diagnosis::Inversion& inversion) {
+                       json_.begin_object();
+                       json_.number("owner", graph_.threads[inversion.owner].id);
+                       json_.number("waiter", graph_.threads[inversion.waiter].id);
+                       json_.truth("direct", inversion.direct);
+                       json_.text("boost", boost_name(inversion.boost));
+                       json_.truth("runnable", inversion.runnable);
+                       json_.end_object();
+                   });
         threads_and_tasks();
-        list("unknown", unknown_lines(graph_),
-             [this](const std::string& line) { json_.value(line); });
-        truth("complete", graph_.complete);
+        json_.list("unknown", unknown_lines(graph_),
+                   [this](const std::string& line) { json_.value(line); });
+        json_.truth("complete", graph_.complete);
         json_.end_object();
     }
 
   private:
-    template <typename Elements, typename Write>
-    void list(std::string_view key, const Elements& elements, Write write) {
-        json_.key(key);
-        json_.begin_array();
-        for (const auto& element : elements)
-            write(element);
-        json_.end_array();
-    }
     void ids(std::string_view key, const std::vector<std::size_t>& threads) {
-        list(key, threads, [this](std::size_t thread) { json_.value(graph_.threads[thread].id); });
-    }
-    void number(std::string_view key, std::uint64_t value) {
-        json_.key(key);
-        json_.value(value);
-    }
-    void signed_number(std::string_view key, std::int64_t value) {
-        json_.key(key);
-        json_.value(value);
-    }
-    void text(std::string_view key, std::string_view value) {
-        json_.key(key);
-        json_.value(value);
-    }
-    void address(std::string_view key, std::uint64_t value) {
-        json_.key(key);
-        json_.hexadecimal(value);
-    }
-    void truth(std::string_view key, bool value) {
-        json_.key(key);
-        json_.boolean(value);
+        json_.list(key, threads,
+                   [this](std::size_t thread) { json_.value(graph_.threads[thread].id); });
     }
     void pid(std::string_view key, std::size_t task) {
         if (task != WaitGraph::none && graph_.tasks[task].pid)
-            signed_number(key, *graph_.tasks[task].pid);
+            json_.signed_number(key, *graph_.tasks[task].pid);
     }
 
     void write(const Diagnosis::Head& head) {
         json_.begin_object();
         switch (head.kind) {
             case Diagnosis::Head::Kind::thread:
-                text("kind", "thread");
-                number("id", graph_.threads[head.index].id);
+                json_.text("kind", "thread");
+                json_.number("id", graph_.threads[head.index].id);
                 break;
             case Diagnosis::Head::Kind::task:
-                text("kind", "task");
+                json_.text("kind", "task");
                 pid("pid", head.index);
                 break;
             case Diagnosis::Head::Kind::work_queue:
-                text("kind", "work_queue");
-                address("address", graph_.work_queues[head.index].address);
+                json_.text("kind", "work_queue");
+                json_.address("address", graph_.work_queues[head.index].address);
                 break;
         }
         ids("direct", head.direct);
-        number("behind", head.behind);
+        json_.number("behind", head.behind);
         json_.end_object();
     }
 
@@ -202,8 +177,8 @@ class Writer {
                 pid("pid", task);
                 const TaskSnapshot* const snapshot = graph_.tasks[task].snapshot;
                 if (snapshot != nullptr)
-                    text("name", snapshot->name);
-                truth("in_capture", snapshot != nullptr);
+                    json_.text("name", snapshot->name);
+                json_.truth("in_capture", snapshot != nullptr);
                 json_.end_object();
             }
         json_.end_array();
@@ -212,23 +187,23 @@ class Writer {
     void write_thread(std::size_t index) {
         const WaitGraph::Thread& thread = graph_.threads[index];
         json_.begin_object();
-        number("id", thread.id);
-        truth("in_capture", thread.snapshot != nullptr);
+        json_.number("id", thread.id);
+        json_.truth("in_capture", thread.snapshot != nullptr);
         pid("pid", thread.task);
         if (const ThreadSnapshot* const snapshot = thread.snapshot) {
             if (!snapshot->name.empty())
-                text("name", snapshot->name);
+                json_.text("name", snapshot->name);
             if (snapshot->state)
-                address("state", *snapshot->state);
-            truth("on_core", snapshot->has(kcdata::kThreadOnCore));
+                json_.address("state", *snapshot->state);
+            json_.truth("on_core", snapshot->has(kcdata::kThreadOnCore));
             if (snapshot->base_priority)
-                signed_number("base_priority", *snapshot->base_priority);
+                json_.signed_number("base_priority", *snapshot->base_priority);
             if (snapshot->sched_priority)
-                signed_number("sched_priority", *snapshot->sched_priority);
+                json_.signed_number("sched_priority", *snapshot->sched_priority);
         }
         if (diagnosis_.deadlock_of[index] != WaitGraph::none)
-            number("deadlock", diagnosis_.deadlock_of[index]);
-        text("activity_text", activity_text(graph_, index));
+            json_.number("deadlock", diagnosis_.deadlock_of[index]);
+        json_.text("activity_text", activity_text(graph_, index));
         if (const WaitGraph::Wait* const wait = graph_.wait_of(index)) {
             json_.key("wait");
             write(*wait);
@@ -243,48 +218,48 @@ class Writer {
         std::string name = fmt::format("{:#x}", wait.info.wait_type);
         names->for_each_name(wait.info.wait_type, [&](const kcdata::ValueName& each,
                                                       std::uint64_t) { name = each.name; });
-        text("type", name);
+        json_.text("type", name);
         if (wait.object != WaitGraph::none) {
             const WaitGraph::Object& object = graph_.objects[wait.object];
             json_.key("object");
             json_.begin_object();
-            text("kind", object.kind);
-            address("address", object.address);
+            json_.text("kind", object.kind);
+            json_.address("address", object.address);
             if (object.label != nullptr)
-                text("label", object.label->name);
+                json_.text("label", object.label->name);
             json_.end_object();
         }
-        address("owner", wait.info.owner);
-        text("blocker", blocker_name(wait.blocker));
+        json_.address("owner", wait.info.owner);
+        json_.text("blocker", blocker_name(wait.blocker));
         switch (wait.blocker) {
             case Blocker::none:
                 break;
             case Blocker::thread:
-                number("blocker_thread", graph_.threads[wait.blocked_by].id);
+                json_.number("blocker_thread", graph_.threads[wait.blocked_by].id);
                 break;
             case Blocker::task:
             case Blocker::creator:
                 pid("blocker_pid", wait.blocked_by);
                 break;
             case Blocker::work_queue:
-                address("blocker_address", graph_.work_queues[wait.blocked_by].address);
+                json_.address("blocker_address", graph_.work_queues[wait.blocked_by].address);
                 break;
             case Blocker::port:
-                address("blocker_address", graph_.objects[wait.blocked_by].address);
+                json_.address("blocker_address", graph_.objects[wait.blocked_by].address);
                 break;
         }
-        truth("by_turnstile", wait.by_turnstile);
-        truth("any_of_task", wait.any_of_task);
-        truth("changing", wait.changing);
+        json_.truth("by_turnstile", wait.by_turnstile);
+        json_.truth("any_of_task", wait.any_of_task);
+        json_.truth("changing", wait.changing);
         if (wait.unknown != Unknown::no)
-            text("unknown", unknown_name(wait.unknown));
+            json_.text("unknown", unknown_name(wait.unknown));
         if (wait.turnstile) {
             json_.key("turnstile");
             json_.begin_object();
-            address("flags", wait.turnstile->turnstile_flags);
-            address("context", wait.turnstile->turnstile_context);
-            number("hops", wait.turnstile->number_of_hops);
-            number("priority", wait.turnstile->turnstile_priority);
+            json_.address("flags", wait.turnstile->turnstile_flags);
+            json_.address("context", wait.turnstile->turnstile_context);
+            json_.number("hops", wait.turnstile->number_of_hops);
+            json_.number("priority", wait.turnstile->turnstile_priority);
             json_.end_object();
         }
         json_.end_object();

@@ -79,7 +79,7 @@ class Document final : public Findings {
   public:
     explicit Document(const Options& options) : Findings(options), json_(sink_) {
         json_.begin_object();
-        text("file", options.input.file);
+        json_.text("file", options.input.file);
         json_.key("violations");
         json_.begin_array();
     }
@@ -95,9 +95,9 @@ class Document final : public Findings {
         json_.begin_array();
         for (const Verified& buffer : buffers_) {
             json_.begin_object();
-            number("offset", buffer.offset);
-            number("generation", static_cast<std::uint64_t>(buffer.generation));
-            number("items", buffer.items);
+            json_.number("offset", buffer.offset);
+            json_.number("generation", static_cast<std::uint64_t>(buffer.generation));
+            json_.number("items", buffer.items);
             json_.end_object();
         }
         json_.end_array();
@@ -111,21 +111,13 @@ class Document final : public Findings {
     }
 
   private:
-    void text(std::string_view key, std::string_view value) {
-        json_.key(key);
-        json_.value(value);
-    }
-    void number(std::string_view key, std::uint64_t value) {
-        json_.key(key);
-        json_.value(value);
-    }
     void tell(const Violation& violation) override {
         json_.begin_object();
-        number("offset", violation.offset);
-        number("item", violation.item);
-        text("where", violation.where);
-        text("rule", violation.rule.name);
-        text("what", violation.what);
+        json_.number("offset", violation.offset);
+        json_.number("item", violation.item);
+        json_.text("where", violation.where);
+        json_.text("rule", violation.rule.name);
+        json_.text("what", violation.what);
         json_.end_object();
     }
 

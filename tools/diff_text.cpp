@@ -155,8 +155,8 @@ class DiffJson {
 
     void run() {
         json_.begin_object();
-        text("before", before_.capture.place);
-        text("after", after_.capture.place);
+        json_.text("before", before_.capture.place);
+        json_.text("after", after_.capture.place);
         if (diff_.interval) {
             json_.key("interval_ns");
             json_.value(*diff_.interval);
@@ -175,11 +175,6 @@ class DiffJson {
     }
 
   private:
-    void text(std::string_view key, std::string_view value) {
-        json_.key(key);
-        json_.value(value);
-    }
-
     void write(const TaskSnapshot& task) {
         json_.begin_object();
         write_task_keys(json_, task);
@@ -198,7 +193,7 @@ class DiffJson {
         json_.begin_object();
         json_.key("task");
         write(each.task());
-        text("change", thread_change_name(each.change));
+        json_.text("change", thread_change_name(each.change));
         if (each.user_usec) {
             json_.key("used_user_usec");
             write_id(json_, *each.user_usec);

@@ -47,6 +47,22 @@ class JsonEmitter {
     /// Between documents, or at the end of the last.
     void line_feed();
 
+    // A member of an object: key() and its value.
+    void text(std::string_view name, std::string_view value) { key(name), this->value(value); }
+    void number(std::string_view name, std::uint64_t number) { key(name), value(number); }
+    void signed_number(std::string_view name, std::int64_t number) { key(name), value(number); }
+    void address(std::string_view name, std::uint64_t address) { key(name), hexadecimal(address); }
+    void truth(std::string_view name, bool truth) { key(name), boolean(truth); }
+    /// `write` writes one value for each of the elements.
+    template <typename Elements, typename Write>
+    void list(std::string_view name, const Elements& elements, Write write) {
+        key(name);
+        begin_array();
+        for (const auto& element : elements)
+            write(element);
+        end_array();
+    }
+
     /// How many objects and arrays are open.
     std::size_t depth() const { return depth_; }
     /// The sink takes no more: there is no use in going on.

@@ -11,11 +11,6 @@ namespace tools {
 
 namespace {
 
-void write(JsonEmitter& json, std::string_view key, std::string_view value) {
-    json.key(key);
-    json.value(value);
-}
-
 template <typename Number>
 void write(JsonEmitter& json, std::string_view key, const std::optional<Number>& number) {
     if (!number)
@@ -28,17 +23,15 @@ void write(JsonEmitter& json, std::string_view key, const std::optional<Number>&
 }
 
 void write_if(JsonEmitter& json, std::string_view key, bool truth) {
-    if (!truth)
-        return;
-    json.key(key);
-    json.boolean(true);
+    if (truth)
+        json.truth(key, true);
 }
 
 void write_wait(JsonEmitter& json, const WaitGraph& graph, const WaitGraph::Wait& wait) {
     json.key("wait");
     json.begin_object();
-    write(json, "text", wait_text(graph, wait));
-    write(json, "chain", chain_text(graph, wait));
+    json.text("text", wait_text(graph, wait));
+    json.text("chain", chain_text(graph, wait));
     if (wait.blocker == WaitGraph::Blocker::thread) {
         json.key("thread");
         write_id(json, graph.threads[wait.blocked_by].id);
@@ -60,14 +53,14 @@ void write_task_keys(JsonEmitter& json, const TaskSnapshot& task) {
     json.key("unique_pid");
     write_id(json, task.unique_pid);
     write(json, "pid", task.pid);
-    write(json, "name", task.name);
+    json.text("name", task.name);
 }
 
 void write_thread_keys(JsonEmitter& json, const ThreadSnapshot& thread, const WaitGraph& graph) {
     json.key("id");
     write_id(json, thread.id);
     if (!thread.name.empty())
-        write(json, "name", thread.name);
+        json.text("name", thread.name);
     if (thread.state) {
         json.key("state");
         json.begin_array();
@@ -83,7 +76,7 @@ void write_thread_keys(JsonEmitter& json, const ThreadSnapshot& thread, const Wa
     write(json, "system_usec", thread.system_usec);
     write(json, "runnable_usec", thread.runnable_usec);
     if (!thread.dispatch_queue_label.empty())
-        write(json, "dispatch_queue", thread.dispatch_queue_label);
+        json.text("dispatch_queue", thread.dispatch_queue_label);
     write_if(json, "unchanged", thread.unchanged);
     const std::size_t index = graph.find_thread(thread.id);
     if (index != WaitGraph::none && graph.wait_of(index) != nullptr)
@@ -97,9 +90,9 @@ void write_stack(JsonEmitter& json, std::span<const StackFrame> frames, const Im
         json.key("address");
         json.hexadecimal(frame.address);
         if (!frame.function.empty())
-            write(json, "function", frame.function);
+            json.text("function", frame.function);
         if (!frame.file.empty())
-            write(json, "file", frame.file);
+            json.text("file", frame.file);
         if (frame.line != 0)
             write(json, "line", std::optional(frame.line));
         write_if(json, "inlined", frame.inlined);
@@ -108,7 +101,7 @@ void write_stack(JsonEmitter& json, std::span<const StackFrame> frames, const Im
             const LoadInfo& image = images.all()[*frame.image].info;
             json.key("image");
             json.begin_object();
-            write(json, "uuid", uuid_text(image.uuid));
+            json.text("uuid", uuid_text(image.uuid));
             json.key("load_address");
             json.hexadecimal(image.address);
             json.key("offset");

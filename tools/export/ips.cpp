@@ -66,10 +66,10 @@ class Report {
         {
             JsonEmitter header(sink_, 0);
             header.begin_object();
-            number(header, "bug_type", 288);
-            text(header, "os_version", snapshot_.os_version.value_or("Unknown"));
+            header.signed_number("bug_type", 288);
+            header.text("os_version", snapshot_.os_version.value_or("Unknown"));
             if (snapshot_.usecs_since_epoch)
-                text(header, "timestamp", timestamp());
+                header.text("timestamp", timestamp());
             header.end_object();
             header.line_feed();
         }
@@ -77,20 +77,21 @@ class Report {
         json.begin_object();
         const bool panic = (snapshot_.in_flags.value_or(0) & kcdata::STACKSHOT_FROM_PANIC) != 0;
         const std::string what = panic ? "kernel panic stackshot" : "stackshot";
-        text(json, "reason",
-             snapshot_.problems.empty() && capture_.problems.empty() ? what : "INCOMPLETE " + what);
-        text(json, "kernel", snapshot_.os_version.value_or("Unknown"));
+        json.text("reason", snapshot_.problems.empty() && capture_.problems.empty()
+                                ? what
+                                : "INCOMPLETE " + what);
+        json.text("kernel", snapshot_.os_version.value_or("Unknown"));
         if (snapshot_.usecs_since_epoch)
-            text(json, "date", timestamp());
-        text(json, "incident", incident_of(capture_.buffer));
-        text(json, "crashReporterKey", std::string(40, '0'));
-        text(json, "bootArgs", snapshot_.boot_args.value_or(""));
-        text(json, "exception", "0xDEADF157");
+            json.text("date", timestamp());
+        json.text("incident", incident_of(capture_.buffer));
+        json.text("crashReporterKey", std::string(40, '0'));
+        json.text("bootArgs", snapshot_.boot_args.value_or(""));
+        json.text("exception", "0xDEADF157");
         json.key("frontmostPids");
         json.begin_array();
         json.value(std::uint64_t{0});
         json.end_array();
-        text(json, "notes", notes());
+        json.text("notes", notes());
         json.key("processByPid");
         json.begin_object();
         std::set<std::string> keys;
@@ -103,14 +104,6 @@ class Report {
     }
 
   private:
-    static void text(JsonEmitter& json, std::string_view key, std::string_view value) {
-        json.key(key);
-        json.value(value);
-    }
-    static void number(JsonEmitter& json, std::string_view key, std::int64_t value) {
-        json.key(key);
-        json.value(value);
-    }
     /// In seconds; nothing if it is not known.
     void time(JsonEmitter& json, std::string_view key, std::optional<std::uint64_t> value) const {
         if (const auto nanoseconds = snapshot_.nanoseconds(value)) {
@@ -149,16 +142,16 @@ class Report {
         json.key(key);
         json.begin_object();
         if (task.pid)
-            number(json, "pid", *task.pid);
-        text(json, "procname", task.name);
+            json.signed_number("pid", *task.pid);
+        json.text("procname", task.name);
         if (const auto& record = task.record) {
             json.key("residentMemoryBytes");
             json.value(record->ts_task_size);
-            number(json, "timesThrottled", record->ts_was_throttled);
-            number(json, "timesDidThrottle", record->ts_did_throttle);
-            number(json, "pageIns", record->ts_pageins);
-            number(json, "pageFaults", record->ts_faults);
-            number(json, "copyOnWriteFaults", record->ts_cow_faults);
+            json.signed_number("timesThrottled", record->ts_was_throttled);
+            json.signed_number("timesDidThrottle", record->ts_did_throttle);
+            json.signed_number("pageIns", record->ts_pageins);
+            json.signed_number("pageFaults", record->ts_faults);
+            json.signed_number("copyOnWriteFaults", record->ts_cow_faults);
         }
         time(json, "userTimeTask", task.user_time_in_terminated_threads);
         time(json, "systemTimeTask", task.system_time_in_terminated_threads);
@@ -188,7 +181,7 @@ class Report {
         json.key("id");
         json.value(thread.id);
         if (!thread.name.empty())
-            text(json, "name", thread.name);
+            json.text("name", thread.name);
         if (thread.state) {
             json.key("state");
             json.begin_array();
@@ -197,13 +190,13 @@ class Report {
             json.end_array();
         }
         if (thread.base_priority)
-            number(json, "basePriority", *thread.base_priority);
+            json.signed_number("basePriority", *thread.base_priority);
         if (thread.sched_priority)
-            number(json, "schedPriority", *thread.sched_priority);
+            json.signed_number("schedPriority", *thread.sched_priority);
         if (thread.effective_qos)
-            number(json, "qosEffective", *thread.effective_qos);
+            json.signed_number("qosEffective", *thread.effective_qos);
         if (thread.requested_qos)
-            number(json, "qosRequested", *thread.requested_qos);
+            json.signed_number("qosRequested", *thread.requested_qos);
         time(json, "userTime", thread.user_time);
         time(json, "systemTime", thread.system_time);
         if (thread.continuation.value_or(0) != 0) {

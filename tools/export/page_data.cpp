@@ -112,7 +112,7 @@ class Writer {
 
     void run() {
         json_.begin_object();
-        text("place", capture_.place);
+        json_.text("place", capture_.place);
         json_.key("problems");
         json_.begin_array();
         for (const auto* lines : {&capture_.problems, &snapshot_.problems})
@@ -120,12 +120,12 @@ class Writer {
                 json_.value(line);
         json_.end_array();
         write_facts();
-        list("tasks", graph_.tasks, [this](const WaitGraph::Task& task) { write(task); });
-        list("threads", threads_, [this](const Thread& thread) { write(thread); });
+        json_.list("tasks", graph_.tasks, [this](const WaitGraph::Task& task) { write(task); });
+        json_.list("threads", threads_, [this](const Thread& thread) { write(thread); });
         // Behind the threads, whose stacks they come from.
-        list("frames", frames_, [this](const Entry& entry) { write(entry); });
-        list("images", stacks_.images().all(),
-             [this](const Images::Image& image) { write(image); });
+        json_.list("frames", frames_, [this](const Entry& entry) { write(entry); });
+        json_.list("images", stacks_.images().all(),
+                   [this](const Images::Image& image) { write(image); });
         write_graph();
         write_latency();
         json_.end_object();
@@ -143,47 +143,21 @@ class Writer {
         std::vector<StackFrame> functions{};
     };
 
-    template <typename Elements, typename Write>
-    void list(std::string_view key, const Elements& elements, Write write) {
-        json_.key(key);
-        json_.begin_array();
-        for (const auto& element : elements)
-            write(element);
-        json_.end_array();
-    }
     void indices(std::string_view key, const std::vector<std::size_t>& elements) {
-        list(key, elements, [this](std::size_t index) { json_.value(index); });
-    }
-    void text(std::string_view key, std::string_view value) {
-        json_.key(key);
-        json_.value(value);
+        json_.list(key, elements, [this](std::size_t index) { json_.value(index); });
     }
     void some_text(std::string_view key, std::string_view value) {
         if (!value.empty())
-            text(key, value);
-    }
-    void number(std::string_view key, std::uint64_t value) {
-        json_.key(key);
-        json_.value(value);
-    }
-    void signed_number(std::string_view key, std::int64_t value) {
-        json_.key(key);
-        json_.value(value);
-    }
-    void address(std::string_view key, std::uint64_t value) {
-        json_.key(key);
-        json_.hexadecimal(value);
+            json_.text(key, value);
     }
     /// Only what is true is told.
-    void truth(std::string_view key, bool value) {
-        if (!value)
-            return;
-        json_.key(key);
-        json_.boolean(true);
+    void flag(std::string_view key, bool value) {
+        if (value)
+            json_.truth(key, true);
     }
     void nanoseconds(std::string_view key, std::optional<double> value) {
         if (value)
-            number(key, static_cast<std::uint64_t>(std::llround(std::min(*value, 9e18))));
+            json_.number(key, static_cast<std::uint64_t>(std::llround(std::min(*value, 9e18))));
     }
     void ticks(std::string_view key, std::optional<std::uint64_t> time) {
         nanoseconds(key, snapshot_.nanoseconds(time));
@@ -218,9 +192,9 @@ class Writer {
             return std::nullopt;
         const auto found = capture_.symbols->symbol(place);
         if (found)
-            text(key, found->offset == 0
-                          ? short_name(found->name)
-                          : fmt::format("{}+{:#x}", short_name(found->name), found->offset));
+            json_.text(key, found->offset == 0
+                                ? short_name(found->name)
+                                : fmt::format("{}+{:#x}", short_name(found->name), found->offset));
         return found;
     }
 
@@ -231,36 +205,36 @@ class Writer {
         some_text("system", s.os_version.value_or(""));
         some_text("build", s.os_build_version.value_or(""));
         if (s.boot_args)
-            text("boot_args", *s.boot_args);
+            json_.text("boot_args", *s.boot_args);
         // A machine whose clock was not set counts from the beginning of 1970.
         constexpr std::uint64_t clock_was_set = 1'000'000'000'000'000;
         if (s.usecs_since_epoch && *s.usecs_since_epoch >= clock_was_set)
-            text(
+            json_.text(
                 "taken",
                 fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06} UTC",
                             fmt::gmtime(static_cast<std::time_t>(*s.usecs_since_epoch / 1'000'000)),
                             *s.usecs_since_epoch % 1'000'000));
         if (s.absolute_time)
-            text("absolute_time", fmt::format("{}", *s.absolute_time));
+            json_.text("absolute_time", fmt::format("{}", *s.absolute_time));
         ticks("uptime", s.absolute_time);
-        truth("panic", (s.in_flags.value_or(0) & kcdata::STACKSHOT_FROM_PANIC) != 0);
-        truth("delta", s.delta);
+        flag("panic", (s.in_flags.value_or(0) & kcdata::STACKSHOT_FROM_PANIC) != 0);
+        flag("delta", s.delta);
         if (s.in_flags)
             names("flags", kcdata::find_value_names("stackshot_in_flags"), *s.in_flags);
         if (s.kernel) {
-            address("kernel_address", s.kernel->address);
-            text("kernel_uuid", uuid_text(s.kernel->uuid));
+            json_.address("kernel_address", s.kernel->address);
+            json_.text("kernel_uuid", uuid_text(s.kernel->uuid));
         }
         some_text("symbols", capture_.symbols_from);
         if (s.memory && s.page_size) {
             const std::uint64_t page = *s.page_size;
-            number("page_size", page);
-            number("free", s.memory->free_pages * page);
-            number("active", s.memory->active_pages * page);
-            number("wired", s.memory->wired_pages * page);
+            json_.number("page_size", page);
+            json_.number("free", s.memory->free_pages * page);
+            json_.number("active", s.memory->active_pages * page);
+            json_.number("wired", s.memory->wired_pages * page);
         }
-        list("cpus", s.collecting_cpus,
-             [this](std::int32_t cpu) { json_.value(static_cast<std::int64_t>(cpu)); });
+        json_.list("cpus", s.collecting_cpus,
+                   [this](std::int32_t cpu) { json_.value(static_cast<std::int64_t>(cpu)); });
         if (s.absent_cpus) {
             json_.key("absent_cpus");
             json_.begin_array();
@@ -270,9 +244,9 @@ class Writer {
             json_.end_array();
         }
         if (s.tasks_count)
-            number("tasks_count", *s.tasks_count);
+            json_.number("tasks_count", *s.tasks_count);
         if (s.threads_count)
-            number("threads_count", *s.threads_count);
+            json_.number("threads_count", *s.threads_count);
         ticks("stopped", s.duration);
         // 0 is what a capture says that did not measure it.
         if (s.duration_outer.value_or(0) != 0)
@@ -280,21 +254,21 @@ class Writer {
         if (s.duration_prior.value_or(0) != 0)
             ticks("tries_before", s.duration_prior);
         if (s.tries)
-            number("tries", *s.tries);
-        number("bytes", capture_.buffer.size());
+            json_.number("tries", *s.tries);
+        json_.number("bytes", capture_.buffer.size());
         json_.end_object();
     }
 
     void write(const WaitGraph::Task& task) {
         json_.begin_object();
         if (task.pid)
-            signed_number("pid", *task.pid);
+            json_.signed_number("pid", *task.pid);
         if (const TaskSnapshot* const snapshot = task.snapshot) {
             some_text("name", snapshot->name);
-            truth("unchanged", snapshot->unchanged);
+            flag("unchanged", snapshot->unchanged);
             const std::uint64_t flags = snapshot->ss_flags.value_or(0);
-            truth("terminated", (flags & kcdata::kTerminatedSnapshot) != 0);
-            truth("suspended", (flags & kcdata::kPidSuspended) != 0);
+            flag("terminated", (flags & kcdata::kTerminatedSnapshot) != 0);
+            flag("suspended", (flags & kcdata::kPidSuspended) != 0);
             if (const auto& latency = snapshot->latency) {
                 ticks("setup_time", latency->setup_latency);
                 ticks("snapshot_time", latency->cur_tsnap_latency);
@@ -302,7 +276,7 @@ class Writer {
                                           latency->task_thread_data_loop_latency);
             }
         } else {
-            truth("absent", true);
+            flag("absent", true);
         }
         json_.end_object();
     }
@@ -310,18 +284,18 @@ class Writer {
     void write(const Thread& thread) {
         json_.begin_object();
         const bool in_graph = thread.graph_index != WaitGraph::none;
-        text("id", fmt::format("{}", in_graph ? graph_.threads[thread.graph_index].id
-                                              : thread.snapshot->id));
+        json_.text("id", fmt::format("{}", in_graph ? graph_.threads[thread.graph_index].id
+                                                    : thread.snapshot->id));
         if (thread.task != WaitGraph::none)
-            number("task", thread.task);
+            json_.number("task", thread.task);
         if (thread.snapshot != nullptr)
             write(*thread.snapshot, snapshot_.tasks[thread.task]);
         else
-            truth("absent", true);
+            flag("absent", true);
         if (in_graph) {
-            text("doing", activity_text(graph_, thread.graph_index));
+            json_.text("doing", activity_text(graph_, thread.graph_index));
             if (diagnosis_.deadlock_of[thread.graph_index] != WaitGraph::none)
-                number("deadlock", diagnosis_.deadlock_of[thread.graph_index]);
+                json_.number("deadlock", diagnosis_.deadlock_of[thread.graph_index]);
             if (const WaitGraph::Wait* const wait = graph_.wait_of(thread.graph_index))
                 write(*wait);
         }
@@ -330,20 +304,20 @@ class Writer {
 
     void write(const ThreadSnapshot& thread, const TaskSnapshot& task) {
         some_text("name", thread.name);
-        text("activity", activity_name(thread));
-        truth("unchanged", thread.unchanged);
+        json_.text("activity", activity_name(thread));
+        flag("unchanged", thread.unchanged);
         if (thread.state)
             names("state",
                   kcdata::field_value_names(kcdata::STACKSHOT_KCTYPE_THREAD_SNAPSHOT, "ths_state"),
                   *thread.state);
         if (thread.last_processor)
-            number("cpu", *thread.last_processor);
-        truth("on_core", thread.has(kcdata::kThreadOnCore));
-        truth("on_absent_cpu", thread.on_absent_cpu);
+            json_.number("cpu", *thread.last_processor);
+        flag("on_core", thread.has(kcdata::kThreadOnCore));
+        flag("on_absent_cpu", thread.on_absent_cpu);
         if (thread.base_priority)
-            signed_number("base_priority", *thread.base_priority);
+            json_.signed_number("base_priority", *thread.base_priority);
         if (thread.sched_priority)
-            signed_number("sched_priority", *thread.sched_priority);
+            json_.signed_number("sched_priority", *thread.sched_priority);
         if (thread.user_usec || thread.system_usec) {
             microseconds("user", thread.user_usec);
             microseconds("system", thread.system_usec);
@@ -356,13 +330,13 @@ class Writer {
         if (!thread.has(kcdata::kThreadOnCore))
             since("since", waiting ? thread.last_run_time : thread.last_made_runnable_time);
         if (thread.wait_event.value_or(0) != 0) {
-            address("event", *thread.wait_event);
+            json_.address("event", *thread.wait_event);
             if (const auto found = symbol("event_symbol", *thread.wait_event))
-                truth("event_is_code", found->function);
+                flag("event_is_code", found->function);
         }
         some_text("queue", thread.dispatch_queue_label);
-        truth("cut",
-              thread.has(kcdata::kThreadTruncKernBT) || thread.has(kcdata::kThreadTruncatedBT));
+        flag("cut",
+             thread.has(kcdata::kThreadTruncKernBT) || thread.has(kcdata::kThreadTruncatedBT));
         if (thread.kernel_stack)
             write_stack("kernel", stacks_.kernel_stack(thread));
         if (thread.user_stack)
@@ -405,7 +379,7 @@ class Writer {
     void write(const Entry& entry) {
         const StackFrame& outer = entry.functions.back();
         json_.begin_object();
-        address("address", outer.address);
+        json_.address("address", outer.address);
         // Pairs: function and place, the innermost first.
         json_.key("functions");
         json_.begin_array();
@@ -416,10 +390,11 @@ class Writer {
             json_.value(function.place());
         }
         json_.end_array();
-        truth("exception", outer.exception_entry);
+        flag("exception", outer.exception_entry);
         if (outer.image) {
-            number("image", *outer.image);
-            address("offset", outer.address - stacks_.images().all()[*outer.image].info.address);
+            json_.number("image", *outer.image);
+            json_.address("offset",
+                          outer.address - stacks_.images().all()[*outer.image].info.address);
         }
         json_.end_object();
     }
@@ -428,75 +403,78 @@ class Writer {
         constexpr const char* kinds[] = {"process", "shared cache", "image in the shared cache",
                                          "kernel"};
         json_.begin_object();
-        text("kind", kinds[static_cast<std::size_t>(image.kind)]);
-        address("address", image.info.address);
-        text("uuid", uuid_text(image.info.uuid));
+        json_.text("kind", kinds[static_cast<std::size_t>(image.kind)]);
+        json_.address("address", image.info.address);
+        json_.text("uuid", uuid_text(image.info.uuid));
         json_.end_object();
     }
 
     void write(const WaitGraph::Wait& wait) {
         json_.key("wait");
         json_.begin_object();
-        text("verb", wait.type != nullptr ? wait.type->waits : "waits for");
+        json_.text("verb", wait.type != nullptr ? wait.type->waits : "waits for");
         if (wait.object != WaitGraph::none)
-            number("object", wait.object);
+            json_.number("object", wait.object);
         if (wait.blocker != Blocker::none) {
-            text("blocker", blocker_name(wait.blocker));
-            number("by", wait.blocked_by);
+            json_.text("blocker", blocker_name(wait.blocker));
+            json_.number("by", wait.blocked_by);
             some_text("joint", wait.type != nullptr ? wait.type->joint : "pushing");
         }
-        truth("creator", wait.blocker == Blocker::creator);
-        truth("loose", wait.blocker == Blocker::creator || wait.any_of_task || wait.changing);
+        flag("creator", wait.blocker == Blocker::creator);
+        flag("loose", wait.blocker == Blocker::creator || wait.any_of_task || wait.changing);
         json_.end_object();
     }
 
     void write_graph() {
-        list("objects", graph_.objects, [this](const WaitGraph::Object& object) {
+        json_.list("objects", graph_.objects, [this](const WaitGraph::Object& object) {
             json_.begin_object();
-            text("kind", object.kind);
-            address("address", object.address);
+            json_.text("kind", object.kind);
+            json_.address("address", object.address);
             if (object.task != WaitGraph::none)
-                number("task", object.task);
+                json_.number("task", object.task);
             if (object.label != nullptr)
                 some_text("label", object.label->name);
             if (object.task == WaitGraph::none)
                 symbol("symbol", object.address);
             json_.end_object();
         });
-        list("queues", graph_.work_queues,
-             [this](const WaitGraph::WorkQueue& queue) { json_.hexadecimal(queue.address); });
-        list("deadlocks", diagnosis_.deadlocks, [this](const Diagnosis::Deadlock& deadlock) {
+        json_.list("queues", graph_.work_queues,
+                   [this](const WaitGraph::WorkQueue& queue) { json_.hexadecimal(queue.address); });
+        json_.list("deadlocks", diagnosis_.deadlocks, [this](const Diagnosis::Deadlock& deadlock) {
             json_.begin_object();
             indices("threads", deadlock.threads);
-            number("behind", deadlock.behind);
+            json_.number("behind", deadlock.behind);
             json_.end_object();
         });
-        list("open_cycles", diagnosis_.open_cycles, [this](const Diagnosis::OpenCycle& cycle) {
+        json_.list("open_cycles", diagnosis_.open_cycles,
+                   [this](const Diagnosis::OpenCycle& cycle) {
+                       json_.begin_object();
+                       indices("threads", cycle.threads);
+                       indices("may_act", cycle.may_act);
+                       json_.end_object();
+                   });
+        json_.list("heads", diagnosis_.heads, [this](const Diagnosis::Head& head) {
             json_.begin_object();
-            indices("threads", cycle.threads);
-            indices("may_act", cycle.may_act);
-            json_.end_object();
-        });
-        list("heads", diagnosis_.heads, [this](const Diagnosis::Head& head) {
-            json_.begin_object();
-            text("kind", head_name(head.kind));
-            number("index", head.index);
+            json_.text("kind", head_name(head.kind));
+            json_.number("index", head.index);
             indices("direct", head.direct);
-            number("behind", head.behind);
+            json_.number("behind", head.behind);
             json_.end_object();
         });
-        list("inversions", diagnosis_.inversions, [this](const Diagnosis::Inversion& inversion) {
-            json_.begin_object();
-            number("owner", inversion.owner);
-            number("waiter", inversion.waiter);
-            truth("direct", inversion.direct);
-            truth("runnable", inversion.runnable);
-            text("boost", boost_name(inversion.boost));
-            json_.end_object();
-        });
-        list("unknown", unknown_lines(graph_), [this](const auto& line) { json_.value(line); });
-        truth("complete", graph_.complete);
-        truth("no_wait_infos", graph_.no_wait_infos);
+        json_.list("inversions", diagnosis_.inversions,
+                   [this](const Diagnosis::Inversion& inversion) {
+                       json_.begin_object();
+                       json_.number("owner", inversion.owner);
+                       json_.number("waiter", inversion.waiter);
+                       flag("direct", inversion.direct);
+                       flag("runnable", inversion.runnable);
+                       json_.text("boost", boost_name(inversion.boost));
+                       json_.end_object();
+                   });
+        json_.list("unknown", unknown_lines(graph_),
+                   [this](const auto& line) { json_.value(line); });
+        flag("complete", graph_.complete);
+        flag("no_wait_infos", graph_.no_wait_infos);
     }
 
     void write_latency() {
@@ -510,24 +488,25 @@ class Writer {
                 ticks("iteration", latency->total_task_iteration_latency_mt);
                 ticks("queue_building", latency->task_queue_building_latency_mt);
                 ticks("cpu_wait", latency->cpu_wait_latency_mt);
-                signed_number("main_cpu", latency->main_cpu_number);
-                signed_number("calling_cpu", latency->calling_cpu_number);
-                number("buffer_size", latency->buffer_size);
-                number("buffer_used", latency->buffer_used);
+                json_.signed_number("main_cpu", latency->main_cpu_number);
+                json_.signed_number("calling_cpu", latency->calling_cpu_number);
+                json_.number("buffer_size", latency->buffer_size);
+                json_.number("buffer_used", latency->buffer_used);
             }
         }
-        list("cpus", snapshot_.cpu_latencies, [this](const kcdata::stackshot_latency_cpu& cpu) {
-            json_.begin_object();
-            signed_number("cpu", cpu.cpu_number);
-            ticks("init", cpu.init_latency_mt);
-            ticks("queue", cpu.workqueue_latency_mt);
-            ticks("total", cpu.total_latency_mt);
-            number("tasks", cpu.tasks_processed);
-            number("threads", cpu.threads_processed);
-            number("buffer", cpu.total_buf);
-            number("borrowed", cpu.intercluster_buf_used);
-            json_.end_object();
-        });
+        json_.list("cpus", snapshot_.cpu_latencies,
+                   [this](const kcdata::stackshot_latency_cpu& cpu) {
+                       json_.begin_object();
+                       json_.signed_number("cpu", cpu.cpu_number);
+                       ticks("init", cpu.init_latency_mt);
+                       ticks("queue", cpu.workqueue_latency_mt);
+                       ticks("total", cpu.total_latency_mt);
+                       json_.number("tasks", cpu.tasks_processed);
+                       json_.number("threads", cpu.threads_processed);
+                       json_.number("buffer", cpu.total_buf);
+                       json_.number("borrowed", cpu.intercluster_buf_used);
+                       json_.end_object();
+                   });
         json_.end_object();
     }
 

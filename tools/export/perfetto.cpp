@@ -93,12 +93,12 @@ class Trace {
 
         void run(const Trace& trace, const std::vector<std::string>& problems) {
             json_.begin_object();
-            text("displayTimeUnit", "ns");
+            json_.text("displayTimeUnit", "ns");
             json_.key("otherData");
             json_.begin_object();
-            text("exporter", "stackshot");
+            json_.text("exporter", "stackshot");
             for (std::size_t i = 0; i < problems.size(); ++i)
-                text(fmt::format("incomplete {}", i + 1), problems[i]);
+                json_.text(fmt::format("incomplete {}", i + 1), problems[i]);
             json_.end_object();
             json_.key("traceEvents");
             json_.begin_array();
@@ -114,14 +114,6 @@ class Trace {
         }
 
       private:
-        void text(std::string_view key, std::string_view value) {
-            json_.key(key);
-            json_.value(value);
-        }
-        void number(std::string_view key, std::uint64_t value) {
-            json_.key(key);
-            json_.value(value);
-        }
         void time(std::string_view key, Time value) {
             json_.key(key);
             json_.value(value / 1e3);
@@ -129,10 +121,10 @@ class Trace {
 
         void open(std::string_view phase, Track track, std::string_view name) {
             json_.begin_object();
-            text("ph", phase);
-            text("name", name);
-            number("pid", track.pid);
-            number("tid", track.tid);
+            json_.text("ph", phase);
+            json_.text("name", name);
+            json_.number("pid", track.pid);
+            json_.number("tid", track.tid);
         }
 
         void write(const Name& name) {
@@ -143,7 +135,7 @@ class Trace {
 
         void write(Track track, const Slice& slice) {
             open("X", track, slice.name);
-            text("cat", slice.category);
+            json_.text("cat", slice.category);
             time("ts", slice.begin);
             time("dur", std::max(slice.end - slice.begin, 0.0));
             if (!slice.arguments.empty())
@@ -155,12 +147,12 @@ class Trace {
             ++flows_;
             for (const bool start : {true, false}) {
                 open(start ? "s" : "f", start ? arrow.from : arrow.to, arrow.name);
-                text("cat", "wait");
+                json_.text("cat", "wait");
                 time("ts", arrow.at);
-                number("id", flows_);
+                json_.number("id", flows_);
                 // To the slice around it, not the next one.
                 if (!start)
-                    text("bp", "e");
+                    json_.text("bp", "e");
                 json_.end_object();
             }
         }
@@ -169,7 +161,7 @@ class Trace {
             json_.key("args");
             json_.begin_object();
             for (const Argument& argument : arguments)
-                text(argument.key, argument.value);
+                json_.text(argument.key, argument.value);
             json_.end_object();
         }
 

@@ -43,22 +43,22 @@ class Profiles {
     void write(const std::vector<std::string>& problems, TextSink& sink) const {
         JsonEmitter json(sink, 0);
         json.begin_object();
-        text(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
-        text(json, "exporter", "stackshot");
+        json.text("$schema", "https://www.speedscope.app/file-format-schema.json");
+        json.text("exporter", "stackshot");
         std::string title = problems.empty() ? "stackshot" : "INCOMPLETE stackshot";
         for (const std::string& problem : problems)
             title += "; " + problem;
-        text(json, "name", title);
-        number(json, "activeProfileIndex", 0);
+        json.text("name", title);
+        json.number("activeProfileIndex", 0);
         json.key("shared");
         json.begin_object();
         json.key("frames");
         json.begin_array();
         for (const auto& [name, file] : frames_) {
             json.begin_object();
-            text(json, "name", name);
+            json.text("name", name);
             if (!file.empty())
-                text(json, "file", file);
+                json.text("file", file);
             json.end_object();
         }
         json.end_array();
@@ -99,22 +99,13 @@ class Profiles {
         threads_[found->second].samples.push_back(std::move(sample));
     }
 
-    static void text(JsonEmitter& json, std::string_view key, std::string_view value) {
-        json.key(key);
-        json.value(value);
-    }
-    static void number(JsonEmitter& json, std::string_view key, std::uint64_t value) {
-        json.key(key);
-        json.value(value);
-    }
-
     static void write(JsonEmitter& json, const ThreadProfile& profile) {
         json.begin_object();
-        text(json, "type", "sampled");
-        text(json, "name", profile.name);
-        text(json, "unit", "none");
-        number(json, "startValue", 0);
-        number(json, "endValue", profile.samples.size());
+        json.text("type", "sampled");
+        json.text("name", profile.name);
+        json.text("unit", "none");
+        json.number("startValue", 0);
+        json.number("endValue", profile.samples.size());
         json.key("samples");
         json.begin_array();
         for (const Sample& sample : profile.samples) {
