@@ -198,7 +198,7 @@ def is_diagnosed(unikernel, workload, captures, seed):
         arguments.append(f'threads={draw.randint(*THREADS[workload])}')
     outcome = unikernel.run('--smp', SMP, '--compress', '--count', captures,
                             '--delay', draw.randint(1, 50), '--append', ' '.join(arguments),
-                            timeout=60)
+                            timeout=60 + 2 * captures)
     print(f'# {workload}:', *arguments)
     check(outcome.status == 0, outcome.explain())
     check_equal(len(outcome.captures), captures, 'the number of captures')
